@@ -21,7 +21,7 @@ import { type Claimant, respond, upgradesOf } from '../upgrades/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { Gate, type Stage } from './gate.ts';
+import { Gate, type LimitReport, type Stage } from './gate.ts';
 import { AppListener, Listening } from './listen.ts';
 import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
@@ -146,8 +146,8 @@ class ForwardedListener implements Listener {
     return this.#isOpen;
   }
 
-  attached(arriving: () => void): void {
-    this.#gate.attached(arriving);
+  attached(arriving: () => void, limited?: LimitReport): void {
+    this.#gate.attached(arriving, limited);
   }
 
   async open(): Promise<void> {

@@ -39,6 +39,16 @@ const FAULTS: { readonly [R in RefusalReason]?: string } = {
   no_username: 'there is no certificate with a user name (option usernameFrom)'
 };
 
+/** The limits for which a connection is closed when it arrives, in words. */
+const LIMITS = {
+  max_connections: 'it has too many connections (its option maxConnections)',
+  max_conn_rate: 'connections arrive too fast (its option maxConnRate)',
+  descriptors_short: 'the process has too few file descriptors left (option reservedDescriptors)'
+} as const satisfies Partial<Record<RefusalReason, string>>;
+
+/** Records a connection that is closed because of a limit. */
+export type LimitReport = (address: string | undefined, why: string) => void;
+
 /** Settings that all kinds of listeners share. */
 interface GateSettings {
   readonly zone: string | undefined;
@@ -113,6 +123,8 @@ export class Gate {
   readonly #acceptor: Acceptor;
   /** Notifies the broker of an arrival that has handshakes. */
   #announce: (() => void) | undefined;
+  /** Records a connection that is closed because of a limit. */
+  #limited: LimitReport | undefined;
   readonly #arriving = new Map<Duplex, Arrival>();
   /** Connections that count towards `maxConnections`: they have not closed, and the broker has not begun to close them. */
   #places = 0;
@@ -349,8 +361,9 @@ export class Gate {
   }
 
   /** See `ListenerHandle.attached`. */
-  attached(arriving: () => void): void {
+  attached(arriving: () => void, limited?: LimitReport): void {
     this.#announce = arriving;
+    this.#limited = limited;
   }
 
   /** Start counting the reasons of disconnects; called when the listener opens. */
@@ -394,8 +407,9 @@ export class Gate {
     if (client.transportInfo.listener === this.name) this.count(reason);
   };
 
-  #reject(socket: Duplex, reason: RefusalReason): undefined {
+  #reject(socket: Duplex, reason: keyof typeof LIMITS): undefined {
     this.count(reason);
+    this.#limited?.(plainAddress((socket as Socket).remoteAddress), `listener ${this.name}: ${LIMITS[reason]}`);
     socket.destroy();
     return undefined;
   }

@@ -9,7 +9,7 @@ import { BrokerError } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { type Arrival, Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
+import { type Arrival, Gate, ignore, type KnownLocal, type LimitReport, type Stage } from './gate.ts';
 import { proxyStage } from './proxy-stage.ts';
 import { TlsEndpoint } from './tls.ts';
 import type { TlsMaterial } from './tls-options.ts';
@@ -77,8 +77,8 @@ export class NetListener implements Listener {
     return host === undefined ? undefined : { host, zone: common.zone ?? 'external' };
   }
 
-  attached(arriving: () => void): void {
-    this.#gate.attached(arriving);
+  attached(arriving: () => void, limited?: LimitReport): void {
+    this.#gate.attached(arriving, limited);
   }
 
   open(): Promise<void> {

@@ -399,7 +399,9 @@ export class AccessControl {
       const hook = source.authenticate && namedRefusals(source);
       if (isNew) undecide.push(hooks.decide('authenticate'));
       if (hook !== undefined && !isStopped)
-        release.push(hooks.add('authenticate', hook, { timeoutMs, isDeciding: false }));
+        release.push(
+          hooks.add('authenticate', hook, { timeoutMs, isDeciding: false, origin: { source: source.name } })
+        );
     }
     if (provides.includes('authorization')) {
       if (isNew)
@@ -437,7 +439,8 @@ export class AccessControl {
   #askRecords(): boolean {
     if (this.#removeRecords !== undefined || this.#stoppedRecords !== undefined) return false;
     const ask = (request: Parameters<typeof authenticateByRecords>[1]) => authenticateByRecords(this, request);
-    this.#removeRecords = this.#host.hooks.add('authenticate', ask, { isFirst: true, isDeciding: false });
+    const origin = { source: RECORDS };
+    this.#removeRecords = this.#host.hooks.add('authenticate', ask, { isFirst: true, isDeciding: false, origin });
     this.#host.hooksChanged();
     return true;
   }

@@ -4,7 +4,6 @@
 // client id, and only wrong credentials count: a challenge, or an approval of a client that no hook knows, says
 // nothing about them. `why` is for the operator and is never sent to the client.
 
-import { Cancellation } from '../base/cancellation.ts';
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import {
   type Approval,
@@ -17,10 +16,12 @@ import {
   type Verdict
 } from '../events/hooks.ts';
 import { Metric } from '../events/metrics.ts';
+import { Question } from '../events/questions.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { AuthExchange } from '../session/life/lifecycle.ts';
+import type { ConnectCode } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import type { AccessControl } from './access-control.ts';
@@ -30,14 +31,19 @@ import { scramUserOf } from './scram.ts';
 import { refuseByScram } from './scram-login.ts';
 
 type Answer = Verdict | Approval | Challenge;
-type Decision = Approval | Refusal | Challenge;
+type Decision = Approval | Refused | Challenge;
+
+/** A refusal, with the code of its record; undefined: by its reason code. */
+interface Refused extends Refusal {
+  readonly code?: ConnectCode;
+}
 
 /** Called with the results of an authentication. */
 interface AuthOutcome {
   /** Continue the exchange: send AUTH 0x18 with this data to the client. */
   challenge(data: Buffer | undefined): void;
   approved(approval: Approval): void;
-  refused(refusal: Refusal): void;
+  refused(refusal: Refusal, code: ConnectCode | undefined): void;
   /** Called when a hook has begun to decide asynchronously, and when it has answered. */
   waiting(isWaiting: boolean): void;
 }
@@ -77,7 +83,7 @@ class HookRequest implements AuthenticateRequest {
   readonly round: number;
   readonly isReauthentication: boolean;
   readonly state: Map<string, unknown>;
-  readonly #cancellation: Cancellation;
+  readonly #cancellation: { readonly signal: AbortSignal };
 
   constructor(
     client: SessionClient,
@@ -86,7 +92,7 @@ class HookRequest implements AuthenticateRequest {
     round: number,
     isReauthentication: boolean,
     state: Map<string, unknown>,
-    cancellation: Cancellation
+    cancellation: { readonly signal: AbortSignal }
   ) {
     this.client = client;
     this.username = client.username;
@@ -117,7 +123,7 @@ export class Authentication implements AuthExchange {
   readonly #password: Buffer | undefined;
   readonly #isReauthentication: boolean;
   readonly #state = new Map<string, unknown>();
-  readonly #cancellation = new Cancellation();
+  readonly #cancellation = new Question();
   #round = 0;
   #isWaiting = false;
   #hasChallenged = false;
@@ -265,9 +271,23 @@ export class Authentication implements AuthExchange {
       if (authMethod !== undefined) return refusal(ReasonCode.badAuthenticationMethod, WHYS.method); // [MQTT-4.12.0-1]
       return admits ? ADMITTED : refusal(refusalCode(username), WHYS.unknown);
     }
-    if ('challenge' in answer) return authMethod === undefined ? FAILED : answer; // [MQTT-4.12.0-6]
-    if (answer.allow !== true) return readRefusal(answer, refusalCode(username));
-    return this.#isExpired(answer) ? refusal(ReasonCode.notAuthorized, WHYS.expired) : answer;
+    if ('challenge' in answer) return authMethod === undefined ? this.#failed() : answer; // [MQTT-4.12.0-6]
+    if (answer === FAILED) return this.#failed();
+    if (answer.allow !== true) {
+      const read = readRefusal(answer, refusalCode(username));
+      return { ...read, code: answer.isExpired === true ? 'token_expired' : codeOf(read.reasonCode) };
+    }
+    return this.#isExpired(answer)
+      ? { ...refusal(ReasonCode.notAuthorized, WHYS.expired), code: 'token_expired' }
+      : answer;
+  }
+
+  /** The refusal after a failure of the hook or the source that was asked last. */
+  #failed(): Refused {
+    const { asked } = this.#cancellation;
+    const origin = asked && this.#hooks.originOf(asked);
+    const who = origin !== undefined && 'source' in origin ? `the source "${origin.source}"` : 'a hook';
+    return { ...FAILED, why: `${who} has failed, or gave no answer in time` };
   }
 
   #tell(decision: Decision): void {
@@ -275,7 +295,7 @@ export class Authentication implements AuthExchange {
       this.#hasChallenged = true;
       this.#outcome.challenge(decision.challenge);
     } else if (decision.allow) this.#outcome.approved(decision);
-    else this.#outcome.refused(decision);
+    else this.#outcome.refused(decision, decision.code);
   }
 
   #isExpired({ expiresAt = Infinity }: Approval): boolean {
@@ -283,8 +303,13 @@ export class Authentication implements AuthExchange {
   }
 }
 
-function refusal(reasonCode: number, why: string): Refusal {
-  return { allow: false, reasonCode, why };
+function refusal(reasonCode: number, why: string): Refused {
+  const code = codeOf(reasonCode);
+  return code === undefined ? { allow: false, reasonCode, why } : { allow: false, reasonCode, why, code };
+}
+
+function codeOf(reasonCode: number): ConnectCode | undefined {
+  return WRONG.includes(reasonCode) ? 'wrong_password' : undefined;
 }
 
 /** True if a decision accepts the credentials. */

@@ -170,7 +170,11 @@ export class BrokerLifecycle {
   /** Add a listener. */
   attach(listener: ListenerHandle): void {
     this.listeners.set(listener.name, listener);
-    listener.attached?.(() => this.#services.turn.connectionArrived());
+    const { connections } = this.#engine;
+    listener.attached?.(
+      () => this.#services.turn.connectionArrived(),
+      (address, why) => connections.limited(address, why)
+    );
     if (this.state !== 'connected') return;
     this.#services.events.emit('listener.attached', { listener });
     warnOfExposure(this.#services, [listener]);

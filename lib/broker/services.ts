@@ -81,7 +81,7 @@ export class Services implements BaseServices {
     this.taps = new PacketTaps(broker, later.heardChanged);
     this.traces = new Traces(this, this.events, this.taps);
     this.alarms = this.#makeAlarms(later.alarmTable);
-    this.rejections = new Rejections(this.wheel, this.alarms, this.events, () => clock.monotonic());
+    this.rejections = new Rejections(this.wheel, this.alarms, this.events, () => clock.monotonic(), this.reasons);
     this.turn = new Turn(this, this.time, later.flushed);
     this.slices = new SliceQueue(clock, this.work);
   }

@@ -39,6 +39,8 @@ export interface Refusal {
    * sent to the client and must not contain secrets. Default: `reasonString`.
    */
   readonly why?: string;
+  /** For `authenticate`: the credentials were right and have expired, like a token. Recorded as `token_expired`. Default false. */
+  readonly isExpired?: boolean;
 }
 
 /** The argument of an authenticate hook. */
@@ -512,7 +514,8 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
     'expiresAt',
     'data',
     'userProperties',
-    'challenge'
+    'challenge',
+    'isExpired'
   ],
   authorizePublish: REFUSAL_KEYS,
   authorizeSubscribe: [...REFUSAL_KEYS, 'filter', 'qos'],
@@ -528,6 +531,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   serverReference: ['a string', (value) => typeof value === 'string'],
   why: ['a string', (value) => typeof value === 'string'],
   filter: ['a string', (value) => typeof value === 'string'],
+  isExpired: ['true or false', (value) => typeof value === 'boolean'],
   username: ['a string', (value) => typeof value === 'string'],
   isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
   rules: ['a list of access rules', Array.isArray],

@@ -4,6 +4,7 @@ import type { Events } from '../events/events.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Alarms } from './alarms.ts';
 import { cut } from './cut-text.ts';
+import type { ReasonLog } from './reasons/reason-log.ts';
 
 /** Number of rejections within a minute from which the alarm names a client. */
 const MANY = 5;
@@ -48,24 +49,27 @@ export class Rejections extends BaseTimer {
   readonly #alarms: Alarms;
   readonly #events: Events;
   readonly #monotonic: () => number;
+  readonly #reasons: ReasonLog | undefined;
   /** By client id, or address if there is none; the most recently rejected one is last. */
   readonly #rejected = new Map<string, Rejected>();
   /** Last time at which a client had been rejected many times. */
   #manyAtMs = -Infinity;
   #raisedAtMs = -Infinity;
 
-  constructor(wheel: TimingWheel, alarms: Alarms, events: Events, monotonic: () => number) {
+  constructor(wheel: TimingWheel, alarms: Alarms, events: Events, monotonic: () => number, reasons?: ReasonLog) {
     super();
     this.#wheel = wheel;
     this.#alarms = alarms;
     this.#events = events;
     this.#monotonic = monotonic;
+    this.#reasons = reasons;
   }
 
   /** Report the peer of a listener, if this is an error about it. */
   noteError(error: unknown): void {
     if (!(error instanceof ConnectionRefused)) return;
     const { address, reason, message: why } = error;
+    this.#reasons?.add('connect_refused', { address, detail: `${why} (from ${address ?? 'an unknown address'})` });
     this.add({ client: undefined, address, reason, reasonCode: 0, why });
   }
 

@@ -8,6 +8,8 @@ export interface ConnectRefusalEntry {
   readonly reasonCode: number;
   /** Return code of the CONNACK of MQTT 3.1 and 3.1.1; undefined: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1]. */
   readonly returnCode?: 1 | 2 | 3 | 4 | 5;
+  /** True if a limit is reached. */
+  readonly isLimit?: true;
   /** True if the identity of the client is not accepted: counted as `packets.connack.auth_error` in addition to `packets.connack.error`. */
   readonly isAuthError?: true;
 }
@@ -48,7 +50,12 @@ export const CONNECT_REFUSALS = {
     returnCode: 3,
     about: 'The broker stops, the session cannot be persisted, or what decides about its subscriptions has failed.'
   },
-  server_busy: { reasonCode: ReasonCode.serverBusy, returnCode: 3, about: 'The broker is short of memory.' },
+  server_busy: {
+    reasonCode: ReasonCode.serverBusy,
+    returnCode: 3,
+    isLimit: true,
+    about: 'The broker is short of memory.'
+  },
   banned: { reasonCode: ReasonCode.banned, returnCode: 5, isAuthError: true, about: 'The client is banned.' },
   bad_authentication_method: {
     reasonCode: ReasonCode.badAuthenticationMethod,
@@ -64,6 +71,7 @@ export const CONNECT_REFUSALS = {
   quota_exceeded: {
     reasonCode: ReasonCode.quotaExceeded,
     returnCode: 3,
+    isLimit: true,
     about: 'A limit of sessions or of space is reached.'
   },
   payload_format_invalid: {
@@ -81,6 +89,7 @@ export const CONNECT_REFUSALS = {
   connection_rate_exceeded: {
     reasonCode: ReasonCode.connectionRateExceeded,
     returnCode: 3,
+    isLimit: true,
     about: 'Connections arrive too fast.'
   }
 } as const satisfies Readonly<Record<string, ConnectRefusalEntry>>;

@@ -16,3 +16,16 @@ export interface Ban {
   /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */
   readonly until: number;
 }
+
+const NAMES: Readonly<Record<BannedKind, string>> = {
+  clientId: 'client id',
+  username: 'user name',
+  address: 'address'
+};
+
+/** Describe a ban, for operators: `the address "10.0.0.0/8" is banned by "admin" until 2026-01-01T00:00:00.000Z: abuse`. */
+export function banText({ kind, who, by, reason, until }: Ban): string {
+  const end = until === Infinity ? '' : ` until ${new Date(until).toISOString()}`;
+  const why = reason === undefined ? '' : `: ${reason}`;
+  return `the ${NAMES[kind]} ${JSON.stringify(who)} is banned by ${JSON.stringify(by)}${end}${why}`;
+}

@@ -77,8 +77,10 @@ export interface ListenerHandle {
    * @param arriving to be called for each accepted connection that is not passed on immediately, for example during its
    *   TLS handshake. In the meantime the broker postpones work that can wait, so that Node accepts the next connections
    *   soon
+   * @param limited to be called for each connection that the listener closes because of a limit, with the address of the
+   *   peer and the limit in words
    */
-  attached?(arriving: () => void): void;
+  attached?(arriving: () => void, limited?: (address: string | undefined, why: string) => void): void;
   /**
    * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` passes them on
    * immediately.

@@ -37,6 +37,9 @@ export interface PublishDecision {
 /** The code of the record of a PUBLISH that is not allowed, and ends the connection. */
 export type ForbiddenCode = 'packet_too_large' | 'qos_not_allowed' | 'topic_not_allowed';
 
+/** The code of the record of a refused CONNECT. */
+export type ConnectCode = 'wrong_password' | 'token_expired' | 'banned' | 'connection_limit' | 'connect_refused';
+
 interface ForbiddenMessage {
   readonly publisher: string;
   /** undefined: it is not known. */
@@ -87,6 +90,14 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
       subject: { readonly clientId: string; readonly detail?: string }
     ): void;
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
+    add(
+      code: ConnectCode,
+      subject: {
+        readonly clientId: string | undefined;
+        readonly address: string | undefined;
+        readonly detail: string;
+      }
+    ): void;
   };
   /** Name of this node. */
   readonly node: string;

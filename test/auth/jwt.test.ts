@@ -184,6 +184,8 @@ describe('a token', () => {
       'source jwt: the claim "room" of the token does not fit',
       'source jwt: the signature of the token does not fit the key'
     ]);
+    const codes = broker.kit.broker.monitor.reasons.list({ clientId: 'c' }).entries.map(({ code }) => code);
+    assert.deepEqual(codes, [...Array(6).fill('wrong_password'), 'token_expired'], 'the oldest is last');
     const invalid = 'the token is not valid';
     assert.deepEqual(told, [
       'the token has expired',

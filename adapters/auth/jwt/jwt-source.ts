@@ -189,7 +189,7 @@ class Verifier {
   #refusalFor(error: unknown): Refusal {
     if ((error as BrokerError).code === 'JWKS_UNAVAILABLE')
       return { allow: false, reasonCode: ReasonCode.serverUnavailable, why: (error as BrokerError).message };
-    if (error instanceof this.#jose.errors.JWTExpired) return refuse('the token has expired');
+    if (error instanceof this.#jose.errors.JWTExpired) return { ...refuse('the token has expired'), isExpired: true };
     return refuse('the token is not valid', this.#whyNot(error));
   }
 

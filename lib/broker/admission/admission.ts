@@ -20,10 +20,13 @@ import { Metric } from '../../events/metrics.ts';
 import { encodeAuth, encodeConnack } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../../packets/types.ts';
+import { type Ban, banText } from '../../records/ban.ts';
 import type { Zone } from '../../records/zone.ts';
 import { agreementOf } from '../../session/life/agreement.ts';
+import { originOf } from '../../session/life/farewell.ts';
 import { Takeover } from '../../session/life/takeover.ts';
 import { Will, type WillState } from '../../session/life/will.ts';
+import type { ConnectCode } from '../../session/ports.ts';
 import { resumeAfterHook, type Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
 import { checkControls } from '../../session/topic-checks.ts';
@@ -59,7 +62,6 @@ interface AdmissionHost {
   readonly sourceReview: SourceReview;
 }
 
-const BANNED: Partial<Refusal> = { reasonCode: ReasonCode.banned, why: 'the client is banned' };
 const BY_HOOK: Partial<Refusal> = { why: 'the hook preConnect refuses the client' };
 const ANONYMOUS: Partial<Refusal> = { why: 'anonymous clients are refused (option allowAnonymous)' };
 
@@ -133,7 +135,8 @@ export class Admission {
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { client } = session;
-    if (isBanned(this.#host.access, client)) this.#refuse(session, BANNED);
+    const ban = banOf(this.#host.access, client);
+    if (ban !== undefined) this.#refuse(session, bannedBy(ban));
     else if (this.#services.hooks.preConnect.length === 0 || isBridgeZone(client.agreement.zone))
       this.#authenticate(session, connection, packet);
     else this.#askPreConnect(session, connection, packet);
@@ -191,8 +194,8 @@ export class Admission {
         if (!isWaiting(session, connection)) return;
         this.#admit(session, connection, packet, approval);
       },
-      refused: (refusal) => {
-        if (isWaiting(session, connection)) this.#refuse(session, refusal);
+      refused: (refusal, code) => {
+        if (isWaiting(session, connection)) this.#refuse(session, refusal, code);
       },
       waiting: (isHookAtWork) => {
         if (isHookAtWork) session.connection?.reader.pause(Pause.hook);
@@ -221,8 +224,9 @@ export class Admission {
     }
   }
 
-  #refuse(session: Session, given: Partial<Refusal>): void {
-    session.lifecycle.close('not_authorized', readRefusal(given, ReasonCode.notAuthorized));
+  /** @param refusal the code of the record; default: by the reason code */
+  #refuse(session: Session, given: Partial<Refusal>, refusal?: ConnectCode): void {
+    session.lifecycle.close('not_authorized', { ...readRefusal(given, ReasonCode.notAuthorized), refusal });
   }
 
   /** Identify a client that the hooks have approved, agree on its session, and claim its client id. */
@@ -230,8 +234,9 @@ export class Admission {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
     if (approval.username !== undefined) rename(client, approval.username);
-    if (approval.username !== undefined && isBanned(this.#host.access, client)) {
-      this.#refuse(session, BANNED);
+    const ban = approval.username === undefined ? undefined : banOf(this.#host.access, client);
+    if (ban !== undefined) {
+      this.#refuse(session, bannedBy(ban));
       return;
     }
     entitle(this.#host.access, client, approval);
@@ -371,8 +376,11 @@ export class Admission {
     if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored.client });
-      if (stored.state === 'connected') stored.lifecycle.close('discarded', { end: true });
-      else stored.lifecycle.end('discarded', 'discarded');
+      if (stored.state === 'connected') {
+        const why = `another connection with Clean Start: ${originOf(session.client)}`;
+        services.reasons.add('taken_over', { clientId: stored.client.clientId, detail: why });
+        stored.lifecycle.close('discarded', { end: true, why });
+      } else stored.lifecycle.end('discarded', 'discarded');
     }
     host.sessions.add(session, services.clock.now());
     host.storedSessions?.begun(session);
@@ -472,8 +480,12 @@ function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
 }
 
-function isBanned({ banned }: AccessControl, client: SessionClient): boolean {
-  return client.agreement.zone.enableBan && banned.find(client) !== undefined;
+function banOf({ banned }: AccessControl, client: SessionClient): Ban | undefined {
+  return client.agreement.zone.enableBan ? banned.find(client) : undefined;
+}
+
+function bannedBy(ban: Ban): Partial<Refusal> {
+  return { reasonCode: ReasonCode.banned, why: banText(ban) };
 }
 
 /** Give a client the user name that the hooks have set. @throws ProtocolError if it cannot be the client id */

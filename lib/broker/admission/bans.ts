@@ -4,7 +4,7 @@ import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../../a
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { DisconnectReason } from '../../events/reasons.ts';
-import type { Ban } from '../../records/ban.ts';
+import { type Ban, banText } from '../../records/ban.ts';
 import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';
@@ -77,11 +77,11 @@ export class Bans {
   #disconnect(ban: Ban): void {
     const isConcerned = concerns(ban);
     for (const { session, isClosed } of [...this.#connections.all])
-      if (!isClosed && isConcerned(session.client)) this.#close(session);
+      if (!isClosed && isConcerned(session.client)) this.#close(session, banText(ban));
   }
 
-  #close(session: Session): void {
-    if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned');
+  #close(session: Session, why: string): void {
+    if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned', { why });
   }
 
   #disconnected({ client, reason }: BrokerEvents['client.disconnected']): void {

@@ -1,3 +1,7 @@
+// A stream counts as a connection from `#serve` until the broker begins to close it, not until it has closed. A stream of a
+// listener for which there is no room waits for a moment (`Newcomers`), because the end of the previous connection of
+// its client may not have been read yet; others are closed at once. Streams that arrive during the start wait for it.
+
 import type { ByteStream } from '../../base/byte-stream.ts';
 import { Newcomers } from '../../base/newcomers.ts';
 import { type Connection, isAttached } from '../../connection/connection.ts';
@@ -15,6 +19,13 @@ type BeginSession = SessionFactory['begin'];
 
 /** The reason why the broker closes a new connection at once. */
 type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
+
+const LIMITS: Readonly<Record<ConnectionRefusal, string>> = {
+  max_connections: 'the broker has too many connections (option maxConnections)',
+  max_connections_per_address: 'the address has too many connections (option maxConnectionsPerAddress)'
+};
+/** The address in records of connections that have none, such as those of Unix sockets. */
+const UNKNOWN_ADDRESS = 'unknown';
 
 /** A stream that was passed to the broker, with its properties. */
 interface Arrival {
@@ -111,10 +122,18 @@ export class Connections {
     return this.#byAddress.refusal(transportInfo.remoteAddress);
   }
 
-  #refuse({ stream, refused }: Arrival, refusal: ConnectionRefusal | undefined): void {
+  #refuse({ stream, transportInfo, refused }: Arrival, refusal: ConnectionRefusal | undefined): void {
     this.#services.metrics.counts[Metric.connectionsRefused]++;
     stream.destroy();
-    if (refusal !== undefined) refused(refusal);
+    if (refusal === undefined) return;
+    this.limited(transportInfo.remoteAddress, LIMITS[refusal]);
+    refused(refusal);
+  }
+
+  /** Record that a connection was closed because of a limit, before its CONNECT was read. */
+  limited(address: string | undefined, why: string): void {
+    const from = address ?? UNKNOWN_ADDRESS;
+    this.#services.reasons.add('connection_limit', { address: from, detail: `${why} (from ${from})` });
   }
 
   #serve({ stream, transportInfo, zone }: Arrival): void {

@@ -33,6 +33,10 @@ const NAMES: readonly (keyof ArrivalQuestion)[] = ['at', 'clientId', 'publisher'
 /** Maximum number of causes of an answer. */
 const MAX_CAUSES = 100;
 
+/** Maximum number of records that are examined for connections without a client id, and of those that are answered. */
+const MAX_EXAMINED = 10_000;
+const MAX_UNNAMED = 10;
+
 /** Answers why messages did not arrive. */
 export class Arrival {
   readonly #services: Services;
@@ -113,7 +117,27 @@ export class Arrival {
     const found = new Set<KeptRecord>();
     for (const keys of keysOf(question)) for (const record of log.records(keys)) found.add(record);
     const all = [...found].sort((a, b) => b.number - a.number);
-    return all.filter((record) => fits(record, question) && !isOver(record, question, all));
+    const fitting = all.filter((record) => fits(record, question) && !isOver(record, question, all));
+    return [...fitting, ...this.#unnamed(question, all)];
+  }
+
+  /**
+   * The records of connections that were closed before their client id was known: from the address of the client, or from any if its
+   * address is not known. None if the client is connected.
+   */
+  #unnamed({ clientId, at }: CheckedQuestion, all: readonly KeptRecord[]): KeptRecord[] {
+    if (clientId === undefined || clientId === '') return [];
+    const session = this.#state.sessions.get(clientId);
+    if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return [];
+    const named = all.find((record) => record.clientId === clientId && record.address !== undefined);
+    const address = session?.client.transportInfo.remoteAddress ?? named?.address;
+    const found: KeptRecord[] = [];
+    let left = MAX_EXAMINED;
+    for (const record of this.#services.reasons.records({ address })) {
+      if (left-- === 0 || found.length === MAX_UNNAMED) break;
+      if (record.clientId === undefined && record.address !== undefined) found.push(record);
+    }
+    return found;
   }
 
   /** Tell whether the records of the time of the question are kept. */
@@ -170,7 +194,10 @@ function isOver(record: KeptRecord, { at, isTimed }: CheckedQuestion, all: reado
 
 /** The records after which others are no longer a cause. */
 const ENDS = [
-  { codes: /^(disconnected_|wrong_password|token_expired|banned|connection_limit|connect_refused)/, by: 'connected' },
+  {
+    codes: /^(disconnected_|taken_over|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
+    by: 'connected'
+  },
   { codes: /^(unsubscribed|subscribe_refused)/, by: 'subscribed' }
 ] as const;
 
@@ -196,6 +223,7 @@ function recordedCauses(record: KeptRecord, question: CheckedQuestion): Timed[] 
     publisher,
     rule,
     qos: topic === undefined ? undefined : qos,
+    address: record.address,
     detail: record.detail
   };
   return [causeOf(code, 'recorded', at, count, evidence, since)];

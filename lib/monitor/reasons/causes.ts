@@ -31,6 +31,10 @@ function row(
 const client = ({ clientId }: Evidence) => (clientId === undefined ? 'the receiver' : `client ${quote(clientId)}`);
 const sender = ({ publisher }: Evidence) =>
   publisher === undefined ? 'the publisher' : publisher === '' ? 'the app' : `client ${quote(publisher)}`;
+const newcomer = (e: Evidence) =>
+  e.clientId === undefined
+    ? 'A connection was closed before its client id was known'
+    : `${begin(client(e))} could not connect`;
 const topicOf = ({ topic }: Evidence) => (topic === undefined ? 'the message' : `topic ${quote(topic)}`);
 const filterOf = ({ filter }: Evidence) => (filter === undefined ? 'the subscription' : `filter ${quote(filter)}`);
 const ruleOf = ({ rule }: Evidence) => (rule === undefined ? 'the rule' : `rule ${quote(rule)}`);
@@ -63,8 +67,13 @@ export const CAUSES = {
   ),
   connection_limit: row(
     'recorded',
-    (e) => `${begin(client(e))} could not connect, because a limit of connections was reached${because(e)}.`,
+    (e) => `${newcomer(e)}, because a limit of connections was reached${because(e)}.`,
     'Close connections that are not needed, or raise the limit that is named.'
+  ),
+  connect_refused: row(
+    'recorded',
+    (e) => `${newcomer(e)}${because(e)}.`,
+    'Look at what is named: the options of the zone, a hook of the app, or a source of authentication.'
   ),
   // ----------------------------------------------------------------------------------------------------------- refusals
   acl_record: row(

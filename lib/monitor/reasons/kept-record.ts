@@ -23,6 +23,8 @@ export interface ReasonRecord {
   readonly topic: string | undefined;
   /** Id of the rule. */
   readonly rule: string | undefined;
+  /** IP address of a client whose CONNECT was refused, as far as it is known. */
+  readonly address: string | undefined;
   /** Details for people, such as the access rule that decided. */
   readonly detail: string | undefined;
 }
@@ -34,6 +36,8 @@ export interface ReasonSubject {
   readonly topic?: string | undefined;
   readonly rule?: string | undefined;
   readonly qos?: QoS | undefined;
+  /** The IP address of a refused client. The detail must contain it, because records are not compared by it. */
+  readonly address?: string | undefined;
   readonly detail?: string | undefined;
   /** Default 1. */
   readonly count?: number | undefined;
@@ -56,6 +60,7 @@ export class KeptRecord extends Link<KeptRecord> {
   publisher: string | undefined = undefined;
   topic: string | undefined = undefined;
   rule: string | undefined = undefined;
+  address: string | undefined = undefined;
   detail: string | undefined = undefined;
   /** Number of lists that contain the record. */
   holders = 0;
@@ -96,7 +101,8 @@ export class KeptRecord extends Link<KeptRecord> {
     publisher: string | undefined,
     clientId: string | undefined,
     rule: string | undefined,
-    detail: string | undefined
+    detail: string | undefined,
+    address: string | undefined
   ): void {
     this.code = code;
     this.row = row;
@@ -106,6 +112,7 @@ export class KeptRecord extends Link<KeptRecord> {
     this.clientId = clientId;
     this.rule = rule;
     this.detail = detail;
+    this.address = address;
     this.count = 0;
     this.holders = 0;
   }
@@ -130,8 +137,8 @@ export class KeptRecord extends Link<KeptRecord> {
 
   /** A copy for a caller. */
   shown(): ReasonRecord {
-    const { number, since, at, code, count, qos, clientId, publisher, topic, rule, detail } = this;
-    return { number, since, at, code, count, qos, clientId, publisher, topic, rule, detail };
+    const { number, since, at, code, count, qos, clientId, publisher, topic, rule, address, detail } = this;
+    return { number, since, at, code, count, qos, clientId, publisher, topic, rule, address, detail };
   }
 }
 

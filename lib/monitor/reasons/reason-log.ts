@@ -17,7 +17,7 @@ import { KeptRecord, type ReasonSubject } from './kept-record.ts';
 import { type Key, KeyTable } from './key-table.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
 
-/** Records that are kept: for each client, topic and rule, and for how many of them. */
+/** Records that are kept: for each client (or address), topic and rule, and for how many of them. */
 const CLIENT_LIMITS = { keys: 10_000, records: 32 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
 const RULE_LIMITS = { keys: 10_000, records: 16 };
@@ -31,6 +31,8 @@ export interface ReasonKeys {
   readonly client?: string | undefined;
   readonly topic?: string | undefined;
   readonly rule?: string | undefined;
+  /** IP address of clients that could not connect. */
+  readonly address?: string | undefined;
 }
 
 /** The lists, which are created for the first record. */
@@ -38,6 +40,7 @@ interface Tables {
   readonly client: KeyTable;
   readonly topic: KeyTable;
   readonly rule: KeyTable;
+  readonly address: KeyTable;
 }
 
 /** The last reasons for which messages did not arrive, and the last events of clients and rules, in memory. */
@@ -114,17 +117,19 @@ export class ReasonLog {
   }
 
   /** Record something else. */
-  add(code: RecordedCode, { clientId, publisher, topic, rule, qos = 0, detail, count = 1 }: ReasonSubject): void {
+  add(
+    code: RecordedCode,
+    { clientId, publisher, topic, rule, qos = 0, address, detail, count = 1 }: ReasonSubject
+  ): void {
     if (this.maxBytes === 0) return;
     const short = (text: string | undefined) => (text === undefined ? undefined : cut(text));
     const rest = [short(clientId), short(rule), short(detail)] as const;
-    this.#add(code, short(topic), qos, short(publisher), ...rest, count);
+    this.#add(code, short(topic), qos, short(publisher), ...rest, count, address);
   }
 
   /** Read the records of keys, or all, from the latest one. A record of several keys is read once. */
   *records(keys: ReasonKeys = {}): IterableIterator<KeptRecord> {
-    const { client, topic, rule } = keys;
-    if (client === undefined && topic === undefined && rule === undefined) {
+    if (KINDS.every((kind) => keys[kind] === undefined)) {
       for (let record = this.#order.newest; record !== undefined; record = record.older) yield record;
       return;
     }
@@ -196,12 +201,13 @@ export class ReasonLog {
     clientId: string | undefined,
     rule: string | undefined,
     detail: string | undefined,
-    count: number
+    count: number,
+    address?: string
   ): KeptRecord | undefined {
     const row = RECORDED[code];
     const tables = (this.#tables ??= this.#makeTables());
     const indexed = row.isFilter === true ? undefined : topic;
-    const records = comparedWith(tables, clientId, rule, indexed, publisher)?.records;
+    const records = comparedWith(tables, clientId, rule, indexed, publisher, address)?.records;
     if (records === undefined) return undefined;
     // events of clients and rules are one only if they are in a row, so that a history keeps their order
     const oldest = row.drop === undefined ? records.length - 1 : 0;
@@ -210,7 +216,7 @@ export class ReasonLog {
         return this.#again(records[at], count);
     const record = this.#spare ?? new KeptRecord();
     this.#spare = undefined;
-    record.fill(code, row, topic, qos, publisher, clientId, rule, detail);
+    record.fill(code, row, topic, qos, publisher, clientId, rule, detail, address);
     record.add(++this.#number, count, this.#time.wallMs);
     this.#order.add(record);
     this.#size++;
@@ -220,17 +226,19 @@ export class ReasonLog {
     tables.client.add(publisher, record);
     tables.topic.add(indexed, record);
     tables.rule.add(rule, record);
+    tables.address.add(address, record);
     while (this.#bytes > this.maxBytes && this.#order.oldest !== undefined) this.#remove(this.#order.oldest);
     return record;
   }
 
   /** Remove a record from all lists. */
   #remove(record: KeptRecord): void {
-    const { client, topic, rule } = this.#tables as Tables;
+    const { client, topic, rule, address } = this.#tables as Tables;
     client.delete(record.clientId, record);
     client.delete(record.publisher, record);
     topic.delete(record.topic, record);
     rule.delete(record.rule, record);
+    address.delete(record.address, record);
     this.#free(record);
   }
 
@@ -254,24 +262,31 @@ export class ReasonLog {
       this.#bytes += bytes;
     };
     const table = (limits: typeof CLIENT_LIMITS) => new KeyTable(limits, released, grown);
-    return { client: table(CLIENT_LIMITS), topic: table(TOPIC_LIMITS), rule: table(RULE_LIMITS) };
+    return {
+      client: table(CLIENT_LIMITS),
+      topic: table(TOPIC_LIMITS),
+      rule: table(RULE_LIMITS),
+      address: table(CLIENT_LIMITS)
+    };
   }
 }
 
-const KINDS = ['client', 'topic', 'rule'] as const;
+const KINDS = ['client', 'topic', 'rule', 'address'] as const;
 
-/** The key whose records are compared with a new one: of the receiver, or else the rule, topic or publisher. */
+/** The key whose records are compared with a new one: of the receiver, or else the rule, topic, publisher or address. */
 function comparedWith(
-  { client, topic, rule }: Tables,
+  { client, topic, rule, address: addresses }: Tables,
   clientId: string | undefined,
   ruleId: string | undefined,
   indexed: string | undefined,
-  publisher: string | undefined
+  publisher: string | undefined,
+  address: string | undefined
 ): Key | undefined {
   if (clientId !== undefined) return client.use(clientId);
   if (ruleId !== undefined) return rule.use(ruleId);
   if (indexed !== undefined) return topic.use(indexed);
-  return publisher ? client.use(publisher) : undefined;
+  if (publisher) return client.use(publisher);
+  return address === undefined ? undefined : addresses.use(address);
 }
 
 /** A record of a drop. */

@@ -15,6 +15,8 @@ export interface ReasonQuery extends PageQuery {
   readonly filter?: string | undefined;
   /** Id of a rule. */
   readonly rule?: string | undefined;
+  /** IP address of clients that could not connect. */
+  readonly address?: string | undefined;
   readonly code?: RecordedCode | undefined;
 }
 
@@ -23,6 +25,7 @@ const CONDITIONS = {
     clientId === cut(wanted) || publisher === cut(wanted),
   filter: ({ topic }: ReasonRecord, wanted: string) => topic !== undefined && matches(wanted, topic),
   rule: ({ rule }: ReasonRecord, wanted: string) => rule === cut(wanted),
+  address: ({ address }: ReasonRecord, wanted: string) => address === wanted,
   code: ({ code }: ReasonRecord, wanted: RecordedCode) => code === wanted
 };
 
@@ -57,7 +60,7 @@ export class Reasons {
    */
   list(query: ReasonQuery = {}): Page<ReasonRecord> {
     const { cursor, limit, skip, isWanted } = readQuery<ReasonRecord, ReasonQuery>(query, CONDITIONS);
-    const { code, clientId: client, rule } = query;
+    const { code, clientId: client, rule, address } = query;
     if (code !== undefined && !Object.hasOwn(RECORDED, code))
       throw unknownName('OPTION_INVALID', 'code', code, Object.keys(RECORDED));
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
@@ -65,7 +68,9 @@ export class Reasons {
     const page = { node: this.#node, count: this.size };
     const entries: ReasonRecord[] = [];
     let left = skip;
-    for (const record of this.#log.records(client === undefined ? { rule } : { client })) {
+    for (const record of this.#log.records(
+      client === undefined ? (rule === undefined ? { address } : { rule }) : { client }
+    )) {
       if (record.number >= before || !isWanted(record) || left-- > 0) continue;
       if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
       entries.push(record.shown());

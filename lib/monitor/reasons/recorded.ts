@@ -67,10 +67,14 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   subscribed: { about: 'The client subscribed.', isFilter: true },
   unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
   session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
-  connect_refused: { about: 'The client could not connect, for another reason than those below.' },
+  connect_refused: {
+    about: 'The client could not connect, for another reason than those below.',
+    cause: 'connect_refused'
+  },
   wrong_password: { about: 'The client could not connect: wrong user name or password.', cause: 'wrong_password' },
   token_expired: { about: 'The client could not connect: its token has expired.', cause: 'token_expired' },
   banned: { about: 'The client could not connect: it is banned.', cause: 'banned' },
+  taken_over: { about: 'A connection with the same client id and Clean Start ended the session.', cause: 'taken_over' },
   connection_limit: { about: 'The client could not connect: a limit was reached.', cause: 'connection_limit' },
   subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
   acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
@@ -104,6 +108,7 @@ export type OtherCode =
   | 'wrong_password'
   | 'token_expired'
   | 'banned'
+  | 'taken_over'
   | 'connection_limit'
   | 'subscribe_refused'
   | 'acl_record'

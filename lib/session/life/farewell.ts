@@ -6,6 +6,7 @@ import { REFUSALS_BY_CODE } from '../../packets/connect-refusals.ts';
 import { encodeConnack, encodeDisconnect } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Properties, ProtocolVersion } from '../../packets/types.ts';
+import type { ConnectCode, SessionPorts } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
 
 /** The contents of the last packet of a connection besides its reason code; for MQTT 5.0 clients. */
@@ -58,6 +59,32 @@ export function refuse(
   if (packet !== undefined) connection.writer.send(packet, Metric.packetsConnackSent);
   if (events.heard['client.connack'])
     events.emit('client.connack', { client, reasonCode: code, why: farewell.why ?? farewell.reasonString });
+}
+
+/** The code of the record of a CONNECT that is refused with this reason code. */
+export function refusalOf(reasonCode: number): ConnectCode {
+  if (reasonCode === ReasonCode.banned) return 'banned';
+  if (reasonCode === ReasonCode.badUserNameOrPassword) return 'wrong_password';
+  return REFUSALS_BY_CODE.get(reasonCode)?.isLimit === true ? 'connection_limit' : 'connect_refused';
+}
+
+/** Record a refused CONNECT by client id and address. */
+export function recordRefusal(
+  client: SessionClient,
+  { reasons }: Pick<SessionPorts<never>, 'reasons'>,
+  code: ConnectCode,
+  why: string
+): void {
+  const { clientId, transportInfo } = client;
+  const detail = `${why} (${originOf(client)})`;
+  if (clientId !== '') reasons.add(code, { clientId, address: transportInfo.remoteAddress, detail });
+  else reasons.add(code, { clientId: undefined, address: transportInfo.remoteAddress ?? 'unknown', detail });
+}
+
+/** The user name and the address of a client in a phrase: `user "u" from 192.0.2.7`. */
+export function originOf({ username, transportInfo }: SessionClient): string {
+  const user = username === undefined ? 'no user name' : `user ${JSON.stringify(username)}`;
+  return `${user}, from ${transportInfo.remoteAddress ?? `a connection of the kind ${transportInfo.transport}`}`;
 }
 
 /** Tell whether a reason code means that the credentials of a client are not accepted. */

@@ -9,9 +9,10 @@
 import { StateError } from '../../base/errors.ts';
 import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectReasonEntry } from '../../events/reasons.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { ConnectCode } from '../ports.ts';
 import type { Session } from '../session.ts';
 import type { SessionEvent } from './chart.ts';
-import { disconnectCode, type Farewell, refuse, sendDisconnect } from './farewell.ts';
+import { disconnectCode, type Farewell, recordRefusal, refusalOf, refuse, sendDisconnect } from './farewell.ts';
 import type { Will, WillState } from './will.ts';
 
 /** The way in which a connection ends. */
@@ -37,6 +38,8 @@ interface CloseOptions extends Farewell {
   /** See `Ending`; default `publish`. */
   readonly will?: Ending['will'];
   readonly isAbrupt?: boolean;
+  /** The code of the record of a refused CONNECT; default: by the reason code. */
+  readonly refusal?: ConnectCode | undefined;
 }
 
 /** A decision on a CONNECT or a re-authentication in progress. */
@@ -137,9 +140,10 @@ export class Lifecycle {
 
   /**
    * Detach the connection, because another one with the same client id takes the session over.
+   * @param why names the other connection
    * @returns the will to publish after the CONNACK; undefined if there is none. A delayed will is deleted [MQTT-3.1.3-9].
    */
-  supersede(): WillState | undefined {
+  supersede(why: string): WillState | undefined {
     const { connection, client, ports } = this.#session;
     const { will } = this;
     const reason = 'takeovered';
@@ -150,7 +154,7 @@ export class Lifecycle {
       else refuse(connection, client, ports, reason, reasonCode, {}); // no DISCONNECT before CONNACK [MQTT-3.14.0-1]
     }
     this.will = undefined;
-    this.ending = { reason, reasonCode, will: 'drop', isAbrupt: false };
+    this.ending = { reason, reasonCode, will: 'drop', isAbrupt: false, why };
     this.send('takenOver');
     return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
   }
@@ -172,12 +176,14 @@ export class Lifecycle {
     if (options.end) client.expireAfter(0);
     if (connection !== undefined && !connection.isClosed) {
       const { isRejection, about }: DisconnectReasonEntry = DISCONNECT_REASONS[reason];
-      if (isRejection === true || (!connection.isConnackSent && REFUSALS.includes(reason))) {
-        const why = options.why ?? options.reasonString ?? about;
+      const why = options.why ?? options.reasonString ?? about;
+      if (isRejection === true || (!connection.isConnackSent && REFUSALS.includes(reason)))
         ports.rejections.add({ client, address: undefined, reason, reasonCode, why });
-      }
       if (connection.isConnackSent) sendDisconnect(connection.writer, client, reasonCode, options);
-      else refuse(connection, client, ports, reason, reasonCode, options);
+      else {
+        recordRefusal(client, ports, options.refusal ?? refusalOf(reasonCode), why);
+        refuse(connection, client, ports, reason, reasonCode, options);
+      }
     }
     this.lost({ reason, reasonCode, will, isAbrupt, why: options.why ?? options.reasonString });
   }

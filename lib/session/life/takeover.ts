@@ -1,4 +1,5 @@
 import type { Session } from '../session.ts';
+import { originOf } from './farewell.ts';
 import type { WillState } from './will.ts';
 
 /**
@@ -25,7 +26,8 @@ export class Takeover {
   /** Start the takeover. @returns the will of the previous connection, to publish after the CONNACK */
   begin(): WillState | undefined {
     const { lifecycle, state } = this.#stored;
-    if (state === 'connected') return lifecycle.supersede();
+    const { client } = this.#incoming as Session;
+    if (state === 'connected') return lifecycle.supersede(`another connection: ${originOf(client)}`);
     lifecycle.send('resumed');
     return undefined;
   }

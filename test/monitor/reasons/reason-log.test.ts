@@ -51,6 +51,7 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
             publisher: 'publisher',
             topic: 't',
             rule: undefined,
+            address: undefined,
             detail: 'detail'
           }
         ]

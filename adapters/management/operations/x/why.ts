@@ -48,14 +48,15 @@ const RECORD = objectOf({
   topic: optional(text('The topic of a message, or the topic filter of a subscription: its first 256 characters')),
   qos: integer('The QoS of a message or a subscription'),
   rule: optional(text('The id of a rule')),
+  ip_address: optional(text('The address of a client whose CONNECT was refused')),
   detail: optional(text('Details'))
 });
 
 function shownRecord(record: ReasonRecord): Static<typeof RECORD> {
-  const { at, since, code, count, clientId, publisher, topic, qos, rule, detail } = record;
+  const { at, since, code, count, clientId, publisher, topic, qos, rule, address, detail } = record;
   const { about } = RECORDED[code];
   // undefined fields are not written
-  const named = { clientid: clientId, from_clientid: publisher, topic, qos, rule, detail };
+  const named = { clientid: clientId, from_clientid: publisher, topic, qos, rule, ip_address: address, detail };
   return { at, since, code, about, count, ...named } as Static<typeof RECORD>;
 }
 
