@@ -265,6 +265,7 @@ export type {
   RuleEvent,
   RuleEventInfo,
   RuleFunction,
+  RuleFunctionInfo,
   RuleInput,
   RuleInputSample,
   RuleOutput,
@@ -276,7 +277,9 @@ export type {
   RuleState,
   RulesApi,
   RulesOptions,
-  RuleTest
+  RuleTest,
+  RuleValidation,
+  StatementError
 } from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/messages/queue-view.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';

@@ -8,7 +8,6 @@ import { SamplePace } from '../base/collections/samples.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
-import { inSlices, WorkTime } from '../base/slices.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
@@ -25,7 +24,6 @@ import {
   readRule
 } from './definition.ts';
 import { EventFeeds } from './event-feeds.ts';
-import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
 import { keptActions } from './kept-actions.ts';
 import { Kinds } from './kinds.ts';
@@ -35,7 +33,7 @@ import type { RuleEngineParts } from './parts.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
 import { BrokerRule } from './rule.ts';
 import { RuleActionList, resourcesIn } from './rule-actions.ts';
-import { testSteps } from './rule-test.ts';
+import { RuleLanguage } from './rule-test.ts';
 import { ActionTargets } from './targets/action-targets.ts';
 import { Resources } from './targets/resources.ts';
 import type { SettledEarlier } from './targets/target-queue.ts';
@@ -47,24 +45,21 @@ import type {
   ResourceType,
   ResourceTypeInfo,
   RuleChange,
-  RuleEventInfo,
   RuleInput,
   RuleOutput,
   RuleQuery,
   RuleSamples,
   RuleState,
-  RulesApi,
-  RuleTest
+  RulesApi
 } from './types.ts';
-
-/** Time limit of a test, in milliseconds. */
-const TEST_MS = 1_000;
 
 /** The loaded rule engine of a broker, called by `broker.rules`. */
 export class RuleEngine
-  implements Omit<RulesApi, 'resetFigures' | 'defineAction' | 'defineResourceType' | 'defineFunction'>
+  implements
+    Omit<RulesApi, keyof RuleLanguage | 'resetFigures' | 'defineAction' | 'defineResourceType' | 'defineFunction'>
 {
   readonly resources: Resources;
+  readonly language: RuleLanguage;
   readonly #host: RulesHost;
   readonly #parts: RuleEngineParts;
   readonly #rules = new Map<string, BrokerRule>();
@@ -103,6 +98,7 @@ export class RuleEngine
         this.#failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
       }
     };
+    this.language = new RuleLanguage(this.#parts.planner, host);
     for (const type of ownActions(host)) kinds.defineAction(type);
     for (const type of options.actions ?? []) kinds.defineAction(type);
     for (const given of options.resources ?? []) if ('make' in given) kinds.defineResource(given);
@@ -256,21 +252,6 @@ export class RuleEngine
     this.#existing(id).resetCounters();
   }
 
-  async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
-    const { node, clock } = this.#host;
-    const time = new WorkTime(clock, TEST_MS);
-    const plan = await this.#parts.planner.plan(sql, time);
-    const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
-    return inSlices(testSteps(plan, event, defaults), {
-      time,
-      pause: () => this.#host.nextSlice(),
-      tooLong: () => {
-        const text = `the test was stopped after ${TEST_MS} ms: give it a shorter list, or make the statement cheaper`;
-        return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);
-      }
-    });
-  }
-
   outputs(id?: string): AsyncIterableIterator<RuleOutput> {
     return this.#parts.iterations.iterate(id);
   }
@@ -284,10 +265,6 @@ export class RuleEngine
 
   async resourceTypes(): Promise<ResourceTypeInfo[]> {
     return this.#parts.kinds.resourceTypes();
-  }
-
-  async events(): Promise<RuleEventInfo[]> {
-    return ruleEventInfos();
   }
 
   async createAction(type: ActionType): Promise<void> {

@@ -1,6 +1,7 @@
 import { errorText } from '../base/errors.ts';
 import { ELEMENT } from '../sql/compile-statement.ts';
-import { namesIn, pathsIn } from '../sql/inspect.ts';
+import type { SqlFunction } from '../sql/functions/function.ts';
+import { functionsIn, namesIn, pathsIn } from '../sql/inspect.ts';
 import { decodeJson } from '../sql/json.ts';
 import type { Field, Statement } from '../sql/tree.ts';
 import type { ValueObject } from '../sql/values.ts';
@@ -34,6 +35,20 @@ export function hintsOf(statement: Statement, sql: string, origin: Origin): stri
     if (sql[start] === '"' && steps.length === 0 && !visible.has(name))
       hints.add(`"${name}" in double quotes is a column that does not exist; put strings in single quotes: '${name}'`);
   return [...hints];
+}
+
+/** The columns of its events that a statement reads, and `*` if it selects all. Functions such as `clientid()` read one, too. */
+export function columnsIn(
+  statement: Statement,
+  origin: Origin,
+  functions: ReadonlyMap<string, SqlFunction>
+): readonly string[] {
+  const known = new Set(columnsOf(origin));
+  const called = [...functionsIn(statement)].flatMap((name) => functions.get(name)?.column ?? []);
+  const does = statement.type === 'foreach' ? (statement.does ?? []) : [];
+  const hasStar = [...statement.fields, ...does].some(({ type }) => type === 'star');
+  const read = [...namesIn(statement), ...called].filter((name) => known.has(name));
+  return [...new Set([...(hasStar ? ['*'] : []), ...read])];
 }
 
 /** The columns below which a statement reads values. */

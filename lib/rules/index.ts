@@ -10,11 +10,10 @@ import { checkFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import { checkStatement, Planner } from './plan.ts';
-import { testSteps } from './rule-test.ts';
-import type { RuleEventInfo, RuleTest } from './types.ts';
+import { functionInfo, testSteps } from './rule-test.ts';
+import type { RuleEventInfo, RuleFunctionInfo, RuleTest } from './types.ts';
 
-/** A function of statements, for documentation. */
-export type RuleFunctionInfo = Pick<SqlFunction, 'name' | 'family' | 'params' | 'returns' | 'about'>;
+export type { RuleFunctionInfo } from './types.ts';
 
 /** Options of `compileRule`. */
 export interface CompileOptions {
@@ -79,13 +78,7 @@ export function formatRule(sql: string): string {
 
 /** The functions that statements can call, by family. */
 export function ruleFunctions(): RuleFunctionInfo[] {
-  return [...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map(({ name, family, params, returns, about }) => ({
-    name,
-    family,
-    params,
-    returns,
-    about
-  }));
+  return [...commonFunctions(DIALECT), ...EVENT_FUNCTIONS].map(functionInfo);
 }
 
 /** The events that statements can select from, the eight documented ones first. */

@@ -17,7 +17,7 @@ import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { eventsOfFilter, messageFilterOf, unknownEvent } from './events/topics.ts';
-import { decodedColumns, hintsOf } from './hints.ts';
+import { columnsIn, decodedColumns, hintsOf } from './hints.ts';
 
 /** A compiled statement with its metadata. */
 export interface Plan {
@@ -38,6 +38,8 @@ export interface Plan {
   readonly isMissing?: true;
   /** Possible mistakes in the statement. */
   readonly hints: readonly string[];
+  /** The columns of its events that it reads, and `*`. */
+  readonly columns: readonly string[];
   /** The columns whose JSON it reads, by paths such as payload.temp. */
   readonly decoded: readonly string[];
   /**
@@ -58,7 +60,7 @@ export interface Plan {
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    ...{ hints: [], decoded: [], run: () => undefined, steps: noSteps, whereValues: () => ({}) }
+    ...{ hints: [], columns: [], decoded: [], run: () => undefined, steps: noSteps, whereValues: () => ({}) }
   };
 }
 
@@ -115,7 +117,8 @@ export class Planner {
       sql,
       ...compiled,
       ...origin,
-      ...{ hints: hintsOf(statement, sql, origin), decoded: decodedColumns(statement) }
+      ...{ hints: hintsOf(statement, sql, origin), columns: columnsIn(statement, origin, this.#functions) },
+      decoded: decodedColumns(statement)
     };
   }
 }
@@ -129,7 +132,7 @@ export function checkStatement(sql: unknown): asserts sql is string {
 function originOf(
   statement: Statement,
   sql: string
-): Omit<Plan, 'sql' | 'run' | 'steps' | 'whereValues' | 'hints' | 'decoded'> {
+): Omit<Plan, 'sql' | 'run' | 'steps' | 'whereValues' | 'hints' | 'columns' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();
   for (const source of statement.from) {

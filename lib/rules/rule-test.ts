@@ -1,13 +1,21 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkObject } from '../base/fields.ts';
+import { inSlices, WorkTime } from '../base/slices.ts';
+import type { SqlFunction } from '../sql/functions/function.ts';
 import { decodeJson, encodeJson } from '../sql/json.ts';
+import { SqlError } from '../sql/sql-error.ts';
 import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 import { PlainEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
+import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import { jsonHints } from './hints.ts';
-import type { Plan } from './plan.ts';
-import type { RuleTest } from './types.ts';
+import type { RulesHost } from './host.ts';
+import type { Plan, Planner } from './plan.ts';
+import type { RuleEventInfo, RuleFunctionInfo, RuleTest, RuleValidation, StatementError } from './types.ts';
+
+/** Time limit of a test, in milliseconds. */
+const TEST_MS = 1_000;
 
 /** The rule id in the column `metadata` of a test. */
 const TEST_ID = 'test';
@@ -57,5 +65,61 @@ function jsonOf(name: string, value: object): string {
     return encodeJson(value as Value); // integers of any size keep their digits
   } catch {
     throw new InvalidInput('RULE_INVALID', name, 'a value that JSON can represent', value);
+  }
+}
+
+/** The description of a function. */
+export function functionInfo({ name, family, params, returns, about }: SqlFunction): RuleFunctionInfo {
+  return { name, family, params, returns, about };
+}
+
+/** An error of a statement, from what its compiler throws. @throws other errors */
+function statementError(error: unknown): StatementError {
+  if (!(error instanceof SqlError)) throw error;
+  const { fault: message, line, column, length, hint } = error;
+  return { message, line, column, length, hint };
+}
+
+/** Answers about statements and their language, without a rule. */
+export class RuleLanguage {
+  readonly #planner: Planner;
+  readonly #host: Pick<RulesHost, 'node' | 'clock' | 'nextSlice'>;
+
+  constructor(planner: Planner, host: Pick<RulesHost, 'node' | 'clock' | 'nextSlice'>) {
+    this.#planner = planner;
+    this.#host = host;
+  }
+
+  async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
+    const { node, clock } = this.#host;
+    const time = new WorkTime(clock, TEST_MS);
+    const plan = await this.#planner.plan(sql, time);
+    const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
+    return inSlices(testSteps(plan, event, defaults), {
+      time,
+      pause: () => this.#host.nextSlice(),
+      tooLong: () => {
+        const text = `the test was stopped after ${TEST_MS} ms: give it a shorter list, or make the statement cheaper`;
+        return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);
+      }
+    });
+  }
+
+  async validate(sql: string): Promise<RuleValidation> {
+    try {
+      const { filters, events, columns, topics, hints, isForeach } = await this.#planner.plan(sql);
+      const messages: readonly RuleEventName[] = filters.length === 0 ? [] : ['message.publish'];
+      return { errors: [], hints, isForeach, topics, events: [...messages, ...events], columns };
+    } catch (error) {
+      return { errors: [statementError(error)], hints: [], isForeach: false, topics: [], events: [], columns: [] };
+    }
+  }
+
+  async functions(): Promise<RuleFunctionInfo[]> {
+    return [...this.#planner.functions.values()].map(functionInfo);
+  }
+
+  async events(): Promise<RuleEventInfo[]> {
+    return ruleEventInfos();
   }
 }

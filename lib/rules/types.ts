@@ -305,6 +305,8 @@ export interface RuleEventInfo {
   /** Columns with their defaults in a test. */
   readonly testColumns: ValueObject;
   readonly columns: readonly string[];
+  /** An example value of each column that has one. */
+  readonly examples: ValueObject;
   /** A valid example statement. */
   readonly example: string;
 }
@@ -318,6 +320,37 @@ export interface RuleTest {
   readonly outputs: readonly Value[];
   /** Possible mistakes in the statement or in the event, such as a string in double quotes; empty if there are none. */
   readonly hints: readonly string[];
+}
+
+/** A function that statements can call, for documentation and for the completion of an editor. */
+export type RuleFunctionInfo = Pick<SqlFunction, 'name' | 'family' | 'params' | 'returns' | 'about'>;
+
+/** An error of a statement. */
+export interface StatementError {
+  /** In one line, without the place. */
+  readonly message: string;
+  /** From 1. Undefined, as the two that follow, if the error has no place. */
+  readonly line: number | undefined;
+  /** From 1, in UTF-16 code units. */
+  readonly column: number | undefined;
+  /** Number of UTF-16 code units of the word at the place; 0 at the end of the statement. */
+  readonly length: number | undefined;
+  readonly hint: string | undefined;
+}
+
+/** The result of a check of a statement. */
+export interface RuleValidation {
+  /** Empty if the statement is valid. */
+  readonly errors: readonly StatementError[];
+  /** Possible mistakes in a valid statement, such as a string in double quotes. */
+  readonly hints: readonly string[];
+  readonly isForeach: boolean;
+  /** The names after FROM; empty if the statement is not valid, as the two that follow. */
+  readonly topics: readonly string[];
+  /** The events from which it selects. */
+  readonly events: readonly RuleEventName[];
+  /** The columns of these events that it reads. `*` is all of them. */
+  readonly columns: readonly string[];
 }
 
 /** An output of a rule. */
@@ -492,6 +525,13 @@ export interface RulesApi {
    * @throws SqlError SQL_INVALID; SqlFailure SQL_FAILED; InvalidInput RULE_INVALID
    */
   test(sql: string, event?: Readonly<Record<string, unknown>>): Promise<RuleTest>;
+  /**
+   * Check a statement, for an editor: its errors are the result, and are not thrown.
+   * @throws InvalidInput RULE_INVALID if `sql` is not a string; BrokerError PACKAGE_MISSING
+   */
+  validate(sql: string): Promise<RuleValidation>;
+  /** The functions that statements can call, with those of the app. */
+  functions(): Promise<RuleFunctionInfo[]>;
   /**
    * Iterate over the outputs of a rule, or of all rules, from now on. The iteration ends when the broker stops or the
    * rule is deleted.

@@ -16,6 +16,8 @@ export class SqlError extends BrokerError {
   readonly line: number;
   /** Column of the error, from 1. */
   readonly column: number;
+  /** Number of characters of the word, string or sign at this place; 0 at the end of the statement. */
+  readonly length: number;
   /** A suggestion for correcting the statement. */
   readonly hint: string | undefined;
 
@@ -28,8 +30,17 @@ export class SqlError extends BrokerError {
     this.fault = fault;
     this.line = line;
     this.column = column;
+    this.length = lengthAt(text, start);
     this.hint = hint;
   }
+}
+
+/** A string or a name in quotes, a word or a number, an operator, or any other character. */
+const WORD = /(["'`])(?:\\.|(?!\1)[^\\])*\1?|[\p{L}\p{N}_$]+|[<>=!~]+|\S/suy;
+
+function lengthAt(text: string, start: number): number {
+  WORD.lastIndex = start;
+  return WORD.exec(text)?.[0].length ?? 0;
 }
 
 interface Place {

@@ -102,6 +102,27 @@ describe('ctl rules', () => {
     await broker.rules.delete('r');
   });
 
+  it('checks statements, and shows functions and the samples of a rule', async () => {
+    const [error] = await rows(['rules', 'validate', '--sql', 'SELECT a FROM "t" WHERE nosuch(a)']);
+    assert.deepEqual([error.line, error.column, error.length], [1, 25, 6]);
+    assert.deepEqual((await rows(['rules', 'validate', 'a.json'], withFile({ rawsql: SQL })))[0].columns, ['payload']);
+    assert.equal((await rows(['rules', 'functions'])).find(({ name }) => name === 'abs').returns, 'number');
+    await broker.rules.create({ id: 'r', sql: SQL, actions: [] });
+    await broker.publish('sensors/1', '{"t": 19}');
+    await broker.publish('sensors/2', '{"t": 21}');
+    const samples = await rows(['rules', 'samples', 'r']);
+    assert.deepEqual(
+      samples.map(({ kind }) => kind),
+      ['input', 'rejected', 'output']
+    );
+    assert.deepEqual(samples[1].columns, { 'payload.t': 19 });
+    const shell = testShell();
+    shell.stdout.isTTY = true;
+    const { out } = await ctl(['rules', 'samples', 'r'], shell);
+    assert.match(out, /Z rejected .*topic=sensors\/1 .*payload\.t.*19/);
+    await broker.rules.delete('r');
+  });
+
   it('tests a statement in a flag or a file', async () => {
     const ctx = { topic: 'sensors/1', payload: { t: 30 } };
     assert.deepEqual(await rows(['rules', 'test', '--sql', SQL, '--ctx', JSON.stringify(ctx)]), [{ t: 30 }]);

@@ -99,9 +99,13 @@ const ABOUT = {
     'rules enable': 'enable a rule',
     'rules disable': 'disable a rule; it keeps its metrics',
     'rules test': 'evaluate a statement for an event, and print its output; without any action',
+    'rules validate': 'check a statement, and print its errors with their places',
+    'rules samples':
+      'show the last inputs, outputs and errors of a rule, and the last events that its WHERE has excluded',
     'rules reset': 'set the metrics of a rule and its actions to 0',
     'rules remove': 'delete a rule',
     'rules events': 'list the topics of events with their columns',
+    'rules functions': 'list the functions of statements',
     'actions list': 'list the actions that rules can have; with TYPE, those that can use resources of this type',
     'actions show': 'show an action with its parameters',
     'resources list': 'list the resources, or those of a type',

@@ -257,6 +257,21 @@ function causeLine(row: object): string {
   return `${new Date(at).toISOString()} ${code}${times}: ${text} ${remedy}`;
 }
 
+/** Samples by kind. */
+type Samples = Readonly<Record<string, readonly { readonly at: number }[]>>;
+
+/** Examples of a rule as rows, in the order of their times. */
+const SAMPLES: Adjustment = {
+  output: (data: Samples) =>
+    Object.entries(data)
+      .flatMap(([kind, samples]) => samples.map((sample) => ({ kind: kind.replace(/s$/, ''), ...sample })))
+      .sort((a, b) => a.at - b.at),
+  line: (row) => {
+    const { at, kind, cut, ...fields } = row as Readonly<Record<string, unknown>>;
+    return `${new Date(at as number).toISOString()} ${kind} ${shownFields(fields)}${cut === true ? ' (cut)' : ''}`;
+  }
+};
+
 /** The words of `rights` and their values in the interface, which are also taken. */
 const RIGHTS: Readonly<Record<string, string>> = { pub: 'publish', sub: 'subscribe' };
 
@@ -330,6 +345,12 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     output: anything,
     times: 'none'
   },
+  'rules functions': { output: ({ functions }: { readonly functions: object[] }) => functions },
+  'rules validate': {
+    output: ({ valid, errors, ...record }: { readonly valid: boolean; readonly errors: object[] }) =>
+      valid ? { record } : errors
+  },
+  'rules samples': SAMPLES,
   'resources test': QUIET,
   'config get': OPTION,
   'config set': { ...OPTION, ...QUIET },

@@ -153,7 +153,8 @@ export class Rules {
     const loaded = () => this.#loaded();
     const methods = {
       ...lazy(loaded, 'create', 'update', 'delete', 'get', 'actor', 'list', 'samples', 'resetCounters'),
-      ...lazy(this.#load, 'test', 'actions', 'resourceTypes', 'events'),
+      ...lazy(this.#load, 'actions', 'resourceTypes'),
+      ...lazy(async () => (await this.#load()).language, 'test', 'validate', 'functions', 'events'),
       ...lazy(this.#load, 'createAction', 'createResourceType', 'createFunction')
     };
     const resources = async () => (await loaded()).resources;

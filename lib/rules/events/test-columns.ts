@@ -76,6 +76,9 @@ function columnsOf({ name, names, testValues }: RuleEventEntry, { node, now }: T
   return Object.fromEntries(names.filter((column) => column in values).map((column) => [column, values[column]]));
 }
 
+/** The context of the examples of columns. */
+const EXAMPLE: TestContext = { node: 'embermq@127.0.0.1', now: 1_767_225_600_000 };
+
 /** The topics of events with their descriptions. */
 export function ruleEventInfos(): RuleEventInfo[] {
   return Object.values(RULE_EVENTS).map((row) => {
@@ -87,6 +90,7 @@ export function ruleEventInfos(): RuleEventInfo[] {
       description,
       testColumns: Object.fromEntries(testNames.map((name) => [name, values[name]])),
       columns: names,
+      examples: columnsOf(row, EXAMPLE),
       example
     };
   });

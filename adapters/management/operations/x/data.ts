@@ -7,6 +7,7 @@ import { DELETE } from './delete.ts';
 import { KICK } from './kick.ts';
 import { RETAINED_MESSAGES } from './retained.ts';
 import { RIGHTS } from './rights.ts';
+import { RULE_TOOLS } from './rules.ts';
 import { SESSION_QUEUES } from './sessions.ts';
 import { TOPICS } from './topics.ts';
 
@@ -21,5 +22,6 @@ export const DATA: readonly Operation[] = [
   ...SESSION_QUEUES,
   ...BACKUP,
   ...CONFIGURATION,
-  ...CONNECTORS
+  ...CONNECTORS,
+  ...RULE_TOOLS
 ];

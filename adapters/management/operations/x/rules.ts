@@ -1,0 +1,169 @@
+import {
+  encodeJson,
+  NotFound,
+  type RuleErrorSample,
+  type RuleRejectedSample,
+  type Value,
+  type ValueObject
+} from '../../../../lib/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { any, anyObject, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
+import * as examples from '../../examples.ts';
+import { type Operation, operation } from '../../operation.ts';
+import { replyWithJson } from '../../reply.ts';
+
+const FUNCTION = objectOf({
+  name: text('The name'),
+  family: text('The group to which it belongs'),
+  params: listOf(text(), 'The types of its arguments; "?": optional, "...": any number of them'),
+  returns: text('The type of its result'),
+  about: text('The purpose')
+});
+const COLUMN = objectOf({
+  name: text('The name'),
+  type: text('The type of its values: string, integer, number, boolean, list, object, any'),
+  example: optional(any('A value; absent: there is none'))
+});
+const EVENT = objectOf({
+  event: text('The name after FROM; of messages, a topic filter takes its place'),
+  about: text('When it happens'),
+  columns: listOf(COLUMN, 'The columns that a statement can read'),
+  example: text('A statement')
+});
+const ERROR = objectOf({
+  message: text('The error in one line'),
+  line: optional(integer('The line, from 1; absent, as the two that follow: the error has no place')),
+  column: optional(integer('The column, from 1, in UTF-16 code units')),
+  length: optional(integer('Number of UTF-16 code units of the word at this place; 0: the end of the statement')),
+  hint: optional(text('Advice'))
+});
+
+const AT = integer('The time, in milliseconds since 1970');
+const CUT = flag('True if a part was left out, because the sample is longer than 4,096 characters');
+const TOPIC = optional(text('Its topic: the first 256 characters'));
+const CLIENT = optional(text('The client id'));
+const SAMPLES = objectOf({
+  inputs: listOf(
+    objectOf({ at: AT, event: text('The event'), columns: anyObject('Its columns'), cut: CUT }),
+    'The last five events that have reached the rule, the oldest first'
+  ),
+  outputs: listOf(objectOf({ at: AT, output: any('The output'), cut: CUT }), 'The last five outputs'),
+  errors: listOf(
+    objectOf({
+      at: AT,
+      code: oneOf(
+        ['PAYLOAD_NOT_JSON', 'SQL_FAILED', 'ACTION_FAILED'],
+        'PAYLOAD_NOT_JSON: the statement reads values of a column that is not JSON; SQL_FAILED: the evaluation failed; ACTION_FAILED: an action'
+      ),
+      message: text('The error'),
+      action: optional(text('The id of the action')),
+      topic: TOPIC,
+      clientid: CLIENT,
+      columns: optional(anyObject('The columns of the event')),
+      cut: CUT
+    }),
+    'The last five errors of each code'
+  ),
+  rejected: listOf(
+    objectOf({
+      at: AT,
+      event: text('The event'),
+      topic: TOPIC,
+      clientid: CLIENT,
+      columns: anyObject('The values that WHERE has read, as they are written in the statement'),
+      cut: CUT
+    }),
+    'The last five events that WHERE has excluded'
+  )
+});
+
+/** The type of a column, from its value in a test. */
+function typeOf(value: Value): string {
+  if (value === undefined || value === null) return 'any';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'bigint') return 'integer';
+  return typeof value === 'number' && Number.isInteger(value) ? 'integer' : typeof value;
+}
+
+function shownError({ at, code, message, actionId: action, topic, clientId, columns, isCut }: RuleErrorSample) {
+  return { at, code, message, action, topic, clientid: clientId, columns, cut: isCut };
+}
+
+function shownRejected({ at, event, topic, clientId: clientid, columns, isCut: cut }: RuleRejectedSample) {
+  return { at, event, topic, clientid, columns, cut };
+}
+
+/** Operations for those who write rules and watch them. */
+export const RULE_TOOLS: readonly Operation[] = [
+  operation({
+    name: 'list_rule_functions',
+    method: 'GET',
+    path: '/x/rules/functions',
+    ctl: { 'rules functions': 'name params returns about' },
+    descr: 'List the functions of statements, and the events with their columns, for the completion of an editor',
+    data: objectOf({ functions: listOf(FUNCTION), events: listOf(EVENT) }),
+    example: {},
+    run: async ({ broker: { rules } }) => {
+      const [functions, events] = await Promise.all([rules.functions(), rules.events()]);
+      return {
+        functions: functions.map(({ name, family, params, returns, about }) => ({
+          ...{ name, family, params, returns, about }
+        })),
+        events: events.map(({ event, description, columns, examples: values, example }) => ({
+          event,
+          about: description.en,
+          columns: columns.map((name) => ({ name, type: typeOf(values[name]), example: values[name] })),
+          example
+        }))
+      };
+    }
+  }),
+  operation({
+    name: 'validate_rule_statement',
+    method: 'POST',
+    path: '/x/rules/validate',
+    ctl: 'rules validate [FILE] --sql=rawsql',
+    descr: 'Check a statement without making a rule: its errors with their places are the answer',
+    isReading: true,
+    body: objectOf({ rawsql: text('The statement') }, { additionalProperties: false }),
+    data: objectOf({
+      valid: flag('True if there are no errors'),
+      errors: listOf(ERROR),
+      hints: listOf(text(), 'Possible mistakes in a valid statement'),
+      foreach: flag('True if a test has a list of outputs'),
+      topics: listOf(text(), 'The names after FROM; empty if the statement is not valid, as the two that follow'),
+      events: listOf(text(), 'The events from which it selects'),
+      columns: listOf(text(), 'The columns that it reads; "*": all of them')
+    }),
+    example: {
+      body: { rawsql: 'SELECT clientid, abs(payload.x) AS x\nFROM "sensors/#" WHER x > 1' },
+      data: { valid: false, errors: [{ line: 2, column: 18, length: 4 }], topics: [] }
+    },
+    run: async ({ broker }, { body: { rawsql } }) => {
+      const { errors, hints, isForeach, topics, events, columns } = await broker.rules.validate(rawsql);
+      return { valid: errors.length === 0, errors, hints, foreach: isForeach, topics, events, columns };
+    }
+  }),
+  operation({
+    name: 'list_rule_samples',
+    method: 'GET',
+    path: '/x/rules/:id/samples',
+    ctl: 'rules samples ID',
+    descr:
+      'Show the last inputs, outputs and errors of a rule, and the last events that its WHERE has excluded; at most one of each is taken in 100 ms',
+    data: SAMPLES,
+    example: { params: { id: examples.RULE.id }, data: { errors: [] } },
+    faultOf: (error) =>
+      error instanceof NotFound ? new Fault('unknownRecord', error.message, 'not_found') : undefined,
+    run: async ({ broker }, { params: { id } }) => {
+      const { inputs, outputs, errors, rejected } = await broker.rules.samples(id);
+      const data = {
+        inputs: inputs.map(({ at, event, columns, isCut }) => ({ at, event, columns, cut: isCut })),
+        outputs: outputs.map(({ at, output, isCut }) => ({ at, output, cut: isCut })),
+        errors: errors.map(shownError),
+        rejected: rejected.map(shownRejected)
+      };
+      return replyWithJson(encodeJson(data as ValueObject), []); // integers keep their digits
+    }
+  })
+];
