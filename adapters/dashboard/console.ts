@@ -191,7 +191,7 @@ export class Console implements Service {
   async #setLive(call: Call, id: string): Promise<Answer> {
     const caller = await this.#guard.admit(call, true);
     const { watches } = await this.#bodyOf(call, MAX_WATCHES_BYTES);
-    this.#live.set(id, watches, caller);
+    await this.#live.set(id, watches, caller);
     return { status: 200, headers: JSON_HEADERS, body: '{}' };
   }
 

@@ -165,16 +165,16 @@ describe('The live stream of the console', () => {
   it('hides payloads from viewers with viewerPayloads: false, and shows them to administrators', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({ viewerPayloads: false }, { clock });
-    const watches = { tree: { kind: 'topics', topics: ['a'] } };
+    const watches = { tree: { kind: 'topics', topics: ['a'] }, tail: { kind: 'tail', filter: 'a' } };
     const streams = [await watching(server, watches, 'bob'), await watching(server, watches, 'ann')];
     await server.broker.publish('a', 'secret');
     clock.advance(1_000);
-    const shown = await Promise.all(streams.map(async ({ next }) => (await next(2))[1].data.rows as object[]));
+    const shown = await Promise.all(streams.map(async ({ next }) => (await next(4)).map(({ data }) => data)));
     assert.equal(JSON.stringify(shown[0]).includes(Buffer.from('secret').toString('base64')), false);
     assert.equal(JSON.stringify(shown[1]).includes(Buffer.from('secret').toString('base64')), true);
   });
 
-  it('refuses watches that are not valid, and changes none of the others then', async () => {
+  it('refuses what is not a set of watches, and changes none then', async () => {
     await using server = await startConsole();
     const stream = await watching(server, { tree: { kind: 'topics', topics: ['a'] } });
     const cases: [watches: unknown, message: RegExp][] = [
@@ -182,10 +182,6 @@ describe('The live stream of the console', () => {
       [[], /"watches" must be an object/],
       [{ x: 1 }, /"kind" of the watch "x" must be one of overview, /],
       [{ x: { kind: 'toString' } }, /"kind" of the watch "x" must be one of/],
-      [{ x: { kind: 'topics', topics: 'a' } }, /"topics" of the watch must be a list of at most 200 strings/],
-      [{ x: { kind: 'topics', topics: ['a/#/b'] } }, /"topics" of the watch/],
-      [{ x: { kind: 'topics', topics: Array.from({ length: 201 }, (_, at) => `${at}`) } }, /at most 200/],
-      [{ x: { kind: 'client' } }, /"clientId" of the watch/],
       [{ ['x'.repeat(65)]: { kind: 'overview' } }, /at most 64 characters/],
       [Object.fromEntries(Array.from({ length: 33 }, (_, at) => [at, { kind: 'alarms' }])), /at most 32 watches/]
     ];
@@ -195,6 +191,85 @@ describe('The live stream of the console', () => {
       assert.match(answer.body.message, message);
     }
     assert.equal(engineOf(server.broker).services.events.heard['message.publish'], true);
+  });
+
+  it('tells the view of a watch that cannot be opened, and goes on with the others', async () => {
+    await using server = await startConsole({ viewerPayloads: false });
+    const stream = await watching(server, { alarms: { kind: 'alarms' } }, 'bob');
+    const cases: [watch: object, message: RegExp][] = [
+      [{ kind: 'topics', topics: 'a' }, /"topics" of the watch must be a list of at most 200 strings/],
+      [{ kind: 'topics', topics: ['a/#/b'] }, /"topics" of the watch/],
+      [{ kind: 'topics', topics: Array.from({ length: 201 }, (_, at) => `${at}`) }, /at most 200/],
+      [{ kind: 'client' }, /"clientId" of the watch/],
+      [{ kind: 'rule', of: 'x', id: 'r' }, /"of" of the watch must be "events" or "streams"/],
+      [{ kind: 'rule', of: 'events', id: 'r' }, /no rule|"r"/],
+      [{ kind: 'rule', of: 'streams', id: 'r' }, /Rule r is not found/],
+      [{ kind: 'tail', filter: 'a/#/b' }, /may only be the last level/],
+      [{ kind: 'tail', names: ['nothing'] }, /nothing/],
+      [{ kind: 'trace', id: 1 }, /viewers may not see payloads/]
+    ];
+    let seen = 2;
+    for (const [watch, message] of cases) {
+      assert.equal((await stream.set({ alarms: { kind: 'alarms' }, x: watch })).status, 200);
+      const { event, data } = (await stream.next(++seen)).at(-1) as { event: string; data: Record<string, unknown> };
+      assert.deepEqual([event, data.watch], [(watch as { kind: string }).kind, 'x']);
+      assert.match((data.failure as { message: string }).message, message);
+    }
+    await stream.set({ alarms: { kind: 'alarms' }, x: { kind: 'tail', where: 'qos = ' } });
+    const { failure } = ((await stream.next(++seen)).at(-1) as { data: Record<string, unknown> }).data;
+    const { line, column } = failure as { line: number; column: number };
+    assert.deepEqual([line, column], [1, 7], 'the place of an error in a condition');
+  });
+
+  it('shows the counters of a rule when they change, with the time of its last sample', async () => {
+    const clock = new ManualClock(1_000);
+    await using server = await startConsole({}, { clock });
+    const { broker } = server;
+    await broker.rules.create({ id: 'r', sql: 'SELECT qos FROM "a"', actions: [{ name: 'do_nothing' }] });
+    const stream = await watching(server, { rule: { kind: 'rule', of: 'events', id: 'r' } });
+    clock.advance(1_000);
+    await broker.publish('a', 'x');
+    clock.advance(1_000);
+    const [, first, second] = await stream.next(3);
+    const counters = ({ data }: typeof first) => (data.counters as { matched: number }).matched;
+    assert.deepEqual([first.data.state, counters(first), first.data.sampledAt], ['connected', 0, 0]);
+    assert.deepEqual([counters(second), second.data.sampledAt], [1, 2_000]);
+    await broker.rules.delete('r');
+    clock.advance(1_000);
+    assert.equal((await stream.next(4))[3].data.state, 'gone');
+  });
+
+  it('shows the lines of a trace as they come', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const { id } = server.broker.monitor.traces.start({ topic: 'a', durationMs: 60_000 });
+    await server.broker.publish('a', 'one');
+    const stream = await watching(server, { trace: { kind: 'trace', id } });
+    const [, kept] = await stream.next(2);
+    await server.broker.publish('a', 'two');
+    clock.advance(1_000);
+    const [, , more] = await stream.next(3);
+    const text = ({ data }: typeof kept) => JSON.stringify(data.lines);
+    assert.match(text(kept), /"one"/);
+    assert.match(text(more), /"two"/);
+    assert.doesNotMatch(text(more), /"one"/);
+  });
+
+  it('takes no more rows of a tail than its reader reads', async () => {
+    const clock = new ManualClock();
+    const stream = new LiveStream('id', clock, () => {});
+    await stream.next();
+    stream.push('row', {});
+    let isDrained = false;
+    void stream.drained().then(() => {
+      isDrained = true;
+    });
+    await nextTurn();
+    assert.equal(isDrained, false);
+    await stream.next();
+    await nextTurn();
+    assert.equal(isDrained, true);
+    void stream.return();
   });
 
   it('needs a login, and lets only the person of the stream set its watches', async () => {

@@ -2,8 +2,10 @@ import { ALARMS } from './alarms.ts';
 import { CLIENT } from './client.ts';
 import type { LiveKind } from './live-kind.ts';
 import { OVERVIEW } from './overview.ts';
+import { RULE } from './rule.ts';
 import { TAIL } from './tail.ts';
 import { TOPICS } from './topics.ts';
+import { TRACE } from './trace.ts';
 
 /** The kinds of watches, by their names. */
 export const KINDS = {
@@ -11,5 +13,7 @@ export const KINDS = {
   alarms: ALARMS,
   client: CLIENT,
   tail: TAIL,
-  topics: TOPICS
+  topics: TOPICS,
+  rule: RULE,
+  trace: TRACE
 } as Readonly<Record<string, LiveKind>>;

@@ -1,4 +1,4 @@
-import type { Broker } from '../../../lib/index.ts';
+import type { Awaitable, Broker } from '../../../lib/index.ts';
 
 /** Dependencies of a watch. */
 export interface WatchContext {
@@ -7,6 +7,8 @@ export interface WatchContext {
   readonly hidesPayloads: boolean;
   /** Send an event of the watch. */
   emit(data: object): void;
+  /** Resolves when the reader has taken all events, or the stream has ended. */
+  drained(): Promise<void>;
   /** Call a function once a second. @returns a function that ends this */
   everySecond(run: () => void): () => void;
 }
@@ -22,6 +24,6 @@ export interface OpenWatch<P> {
 export interface LiveKind<P = unknown> {
   /** Check the parameters. @throws Fault wrongParameter */
   read(params: Readonly<Record<string, unknown>>): P;
-  /** Begin to watch. @throws Fault */
-  open(context: WatchContext, params: P): OpenWatch<P>;
+  /** Begin to watch. @throws an error of the broker or a Fault, which the view shows */
+  open(context: WatchContext, params: P): Awaitable<OpenWatch<P>>;
 }

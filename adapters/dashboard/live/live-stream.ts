@@ -26,6 +26,8 @@ export class LiveStream implements AsyncIterableIterator<string> {
   #skipped = 0;
   #takenMs: number;
   #isOver = false;
+  /** Functions that wait until nothing waits. */
+  readonly #onDrained: (() => void)[] = [];
   /** Resumes the reader that waits for an event. */
   #resume: (() => void) | undefined;
   #heartbeat: unknown;
@@ -62,7 +64,15 @@ export class LiveStream implements AsyncIterableIterator<string> {
     this.#isOver = true;
     this.#clock.clearTimeout(this.#heartbeat);
     this.#onEnd();
+    this.#drain();
     this.#resume?.();
+  }
+
+  /** Resolves when the reader has taken all events, or the stream has ended. */
+  drained(): Promise<void> {
+    return this.#isOver || !this.#hasWaiting
+      ? Promise.resolve()
+      : new Promise((resolve) => void this.#onDrained.push(resolve));
   }
 
   async next(): Promise<IteratorResult<string>> {
@@ -93,6 +103,10 @@ export class LiveStream implements AsyncIterableIterator<string> {
     return this;
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   get #hasWaiting(): boolean {
     return this.#waiting.length > this.#oldest;
   }
@@ -105,6 +119,7 @@ export class LiveStream implements AsyncIterableIterator<string> {
       this.#skipped = 0;
     }
     while (this.#hasWaiting && text.length < WRITTEN_AT_ONCE) text += this.#shift();
+    if (!this.#hasWaiting) this.#drain();
     return text;
   }
 
@@ -117,6 +132,10 @@ export class LiveStream implements AsyncIterableIterator<string> {
       this.#oldest = 0;
     }
     return event;
+  }
+
+  #drain(): void {
+    for (const resolve of this.#onDrained.splice(0)) resolve();
   }
 
   #armHeartbeat(): void {

@@ -1,7 +1,9 @@
 // The watches of a stream are set as a whole, since a view knows what it shows. Those that are the same go on, so that a
-// change of one does not restart the others. If one of them is wrong, nothing changes.
+// change of one does not restart the others. A watch that cannot be opened, because a person has written a condition that
+// is wrong, sends a failure to its view; the others are not concerned. Calls for a stream run one after the other.
 
-import type { Broker } from '../../../lib/index.ts';
+import { type Broker, BrokerError, SqlError } from '../../../lib/index.ts';
+import { faultOf } from '../../management/parts/index.ts';
 import { type Caller, crypto, Fault } from '../../rest/index.ts';
 import type { Session } from '../sessions.ts';
 import { KINDS } from './kinds.ts';
@@ -28,14 +30,16 @@ interface Open {
   readonly stream: LiveStream;
   readonly caller: Caller;
   readonly watches: Map<string, Watching>;
+  /** The last change of the watches. */
+  changing: Promise<void>;
 }
 
-/** A checked watch that is not open yet. */
+/** A watch that is not open yet. */
 interface Asked {
   readonly text: string;
   readonly name: string;
-  readonly kind: LiveKind;
-  readonly params: unknown;
+  readonly kindName: string;
+  readonly params: Readonly<Record<string, unknown>>;
 }
 
 /** The live streams of a console. */
@@ -68,10 +72,10 @@ export class LiveStreams {
     let leaveSession = () => {};
     const stream = new LiveStream(id, this.#broker.clock, () => {
       leaveSession();
-      this.#set(open, []);
       this.#streams.delete(id);
+      void this.#set(open, []);
     });
-    const open: Open = { stream, caller, watches: new Map() };
+    const open: Open = { stream, caller, watches: new Map(), changing: Promise.resolve() };
     this.#streams.set(id, open);
     if (session !== undefined) leaveSession = session.onEnd(() => stream.end('the session has ended'));
     return stream;
@@ -80,13 +84,13 @@ export class LiveStreams {
   /**
    * Replace the watches of a stream.
    * @param given the watches by name, as they were sent
-   * @throws Fault unknownPath: there is no such stream of the caller; wrongParameter
+   * @throws Fault unknownPath: there is no such stream of the caller; wrongParameter for what is not a set of watches
    */
-  set(id: string, given: unknown, caller: Caller): void {
+  async set(id: string, given: unknown, caller: Caller): Promise<void> {
     const open = this.#streams.get(id);
     if (open === undefined || open.caller.id !== caller.id || open.caller.kind !== caller.kind)
       throw new Fault('unknownPath', 'the stream has ended, or it belongs to another session: open a new one');
-    this.#set(open, readWatches(given));
+    await this.#set(open, readWatches(given));
   }
 
   /** End the streams of callers that a function selects. */
@@ -94,32 +98,64 @@ export class LiveStreams {
     for (const { caller, stream } of [...this.#streams.values()]) if (isOver(caller)) stream.end(reason);
   }
 
-  #set({ stream, caller, watches }: Open, asked: readonly Asked[]): void {
+  #set(open: Open, asked: readonly Asked[]): Promise<void> {
+    const changed = open.changing.then(() => this.#change(open, asked));
+    open.changing = changed.catch((error: unknown) => this.#broker.failed(error, 'setting watches of the console'));
+    return changed;
+  }
+
+  async #change(open: Open, asked: readonly Asked[]): Promise<void> {
+    const { watches } = open;
     const names = new Set(asked.map(({ name }) => name));
     for (const [name, { watch }] of watches) {
       if (names.has(name)) continue;
-      watch.close();
       watches.delete(name);
+      watch.close();
     }
-    for (const { name, text, kind, params } of asked) {
-      const present = watches.get(name);
-      if (present?.text === text) continue;
+    for (const one of asked) if (watches.get(one.name)?.text !== one.text) await this.#watch(open, one);
+  }
+
+  /** Open a watch, or go on with the one of the same name. */
+  async #watch({ stream, caller, watches }: Open, { name, text, kindName, params }: Asked): Promise<void> {
+    const kind = KINDS[kindName];
+    const present = watches.get(name);
+    const emit = (data: object) => stream.push(kindName, { watch: name, ...data });
+    try {
+      const read = kind.read(params);
       if (present?.kind === kind && present.watch.update !== undefined) {
-        present.watch.update(params);
+        present.watch.update(read);
         watches.set(name, { ...present, text });
-        continue;
+        return;
       }
       present?.watch.close();
       watches.delete(name);
-      const kindName = nameOf(kind);
       const context: WatchContext = {
         broker: this.#broker,
         hidesPayloads: caller.scope === 'viewer' && !this.#viewerPayloads,
-        emit: (data) => stream.push(kindName, { watch: name, ...data }),
+        emit,
+        drained: () => stream.drained(),
         everySecond: (run) => this.#repeat(run)
       };
-      watches.set(name, { text, kind, watch: kind.open(context, params) });
+      const watch = await kind.open(context, read);
+      if (stream.isOver) watch.close();
+      else watches.set(name, { text, kind, watch });
+    } catch (error) {
+      present?.watch.close();
+      watches.delete(name);
+      emit({ failure: this.#failureOf(error) });
     }
+  }
+
+  /** An error for the view, with the place in a statement or a condition if it has one. */
+  #failureOf(error: unknown): object {
+    const known = faultOf(error);
+    if (error instanceof SqlError) {
+      const { message, fault, line, column } = error;
+      return { message, fault, line, column };
+    }
+    if (known !== undefined || error instanceof BrokerError) return { message: (error as Error).message };
+    this.#broker.failed(error, 'watching for the console');
+    return { message: 'an internal error has occurred; the broker has reported it' };
   }
 
   #repeat(run: () => void): () => void {
@@ -150,10 +186,6 @@ export class LiveStreams {
   }
 }
 
-function nameOf(kind: LiveKind): string {
-  return Object.keys(KINDS).find((name) => KINDS[name] === kind) as string;
-}
-
 /** @throws Fault wrongParameter */
 function readWatches(given: unknown): readonly Asked[] {
   if (!isRecord(given)) throw new Fault('wrongParameter', '"watches" must be an object of watches by their names');
@@ -164,12 +196,11 @@ function readWatches(given: unknown): readonly Asked[] {
     if (name.length > MAX_NAME_LENGTH)
       throw new Fault('wrongParameter', `the name of a watch has at most ${MAX_NAME_LENGTH} characters`);
     const { kind: kindName, ...params } = isRecord(one) ? one : {};
-    const kind = typeof kindName === 'string' && Object.hasOwn(KINDS, kindName) ? KINDS[kindName] : undefined;
-    if (kind === undefined) {
+    if (typeof kindName !== 'string' || !Object.hasOwn(KINDS, kindName)) {
       const known = Object.keys(KINDS).join(', ');
       throw new Fault('wrongParameter', `the "kind" of the watch ${JSON.stringify(name)} must be one of ${known}`);
     }
-    return { name, text: JSON.stringify([kindName, params]), kind, params: kind.read(params) };
+    return { name, text: JSON.stringify([kindName, params]), kindName, params };
   });
 }
 

@@ -17,6 +17,25 @@ export function textsIn(params: Params, name: string, max: number): readonly str
   return [...new Set(value as string[])];
 }
 
+/** A parameter that may be absent or empty: undefined then. @throws Fault wrongParameter */
+export function optionalText(params: Params, name: string): string | undefined {
+  const { [name]: value } = params;
+  return value === undefined || value === null || value === '' ? undefined : textIn(params, name);
+}
+
+/** As `textsIn`; undefined if it is absent or empty. @throws Fault wrongParameter */
+export function optionalTexts(params: Params, name: string, max: number): readonly string[] | undefined {
+  const list = params[name] === undefined ? [] : textsIn(params, name, max);
+  return list.length === 0 ? undefined : list;
+}
+
+/** A parameter that is an integer. @throws Fault wrongParameter */
+export function integerIn(params: Params, name: string): number {
+  const { [name]: value } = params;
+  if (!Number.isSafeInteger(value)) throw wrong(name, 'an integer');
+  return value as number;
+}
+
 export function wrong(name: string, expected: string): Fault {
   return new Fault('wrongParameter', `the parameter "${name}" of the watch must be ${expected}`, name);
 }

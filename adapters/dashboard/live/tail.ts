@@ -1,57 +1,56 @@
-import { type Broker, BrokerError, SqlError, type Tail, type TailRecord } from '../../../lib/index.ts';
-import type { LiveKind, WatchContext } from './live-kind.ts';
-import { wrong } from './params.ts';
+// A tail bounds its own rows and counts what it leaves out, so the next part is taken only when the reader has taken the
+// last one. Parts are a tenth of a second apart: an event for each row would cost more than the rows.
 
-/** Bytes of a payload in a row. */
-const MAX_PAYLOAD_BYTES = 4_096;
-/** Rows are sent together, at most ten times a second. */
+import type { EventName, Tail, TailRecord } from '../../../lib/index.ts';
+import type { LiveKind, WatchContext } from './live-kind.ts';
+import { optionalText, optionalTexts } from './params.ts';
+
 const INTERVAL_MS = 100;
+/** Bytes of a payload that are shown. */
+const SHOWN_BYTES = 4_096;
+const MAX_NAMES = 64;
 
 interface TailParams {
-  readonly filter: string;
-  /** Empty: all events. */
-  readonly where: string;
+  readonly filter: string | undefined;
+  readonly where: string | undefined;
+  readonly names: readonly EventName[] | undefined;
 }
 
-/** Messages as they are published: `rows`, and the counts of those left out. A condition that is not valid is the event `error`. */
+/** Messages as they are published, or other events. */
 export const TAIL: LiveKind<TailParams> = {
-  read({ filter = '#', where = '' }) {
-    if (typeof filter !== 'string' || typeof where !== 'string') throw wrong('filter', 'a text, like "where"');
-    return { filter: filter || '#', where };
-  },
-  open(context, params) {
-    const aborted = new AbortController();
-    void send(context, params, aborted.signal);
-    return { close: () => aborted.abort() };
+  read: (params) => ({
+    filter: optionalText(params, 'filter'),
+    where: optionalText(params, 'where'),
+    names: optionalTexts(params, 'names', MAX_NAMES) as readonly EventName[] | undefined
+  }),
+  async open(context, selection) {
+    const { broker, hidesPayloads } = context;
+    const tail = await broker.monitor.tail({ ...selection, maxPayloadBytes: SHOWN_BYTES, hidesPayloads });
+    context.emit({ rows: [] }); // the view knows that it waits
+    forward(tail, context).catch((error: unknown) => broker.failed(error, 'a tail in the console'));
+    return { close: () => void tail.return() };
   }
 };
 
-async function send({ broker, emit, hidesPayloads }: WatchContext, { filter, where }: TailParams, signal: AbortSignal) {
-  let tail: Tail;
-  try {
-    const options = { filter, ...(where !== '' && { where }), hidesPayloads, maxPayloadBytes: MAX_PAYLOAD_BYTES };
-    tail = await broker.monitor.tail(options);
-  } catch (error) {
-    if (!(error instanceof BrokerError)) broker.failed(error, 'a live tail of the console');
-    const { message } = error as Error;
-    const place = error instanceof SqlError ? { line: error.line, column: error.column } : {};
-    if (!signal.aborted) emit({ failure: { message, ...place } });
-    return;
-  }
-  signal.addEventListener('abort', () => tail.close());
-  if (signal.aborted) tail.close();
-  else emit({ rows: [] });
+async function forward(tail: Tail, { broker, emit, drained }: WatchContext): Promise<void> {
   for await (const { rows, ...counts } of tail) {
-    if (signal.aborted) return;
-    emit({ rows: rows.map(shown), ...counts });
-    await pause(broker);
+    emit({ ...counts, rows: rows.map(shown) });
+    await new Promise<void>((resolve) => void broker.clock.setTimeout(resolve, INTERVAL_MS));
+    await drained();
   }
 }
 
 function shown({ number, at, event, columns, payload, payloadBytes }: TailRecord): object {
-  return { number, at, event, columns, payload: payload?.toString('base64'), payloadBytes };
+  const { pub_props: properties } = columns;
+  const written = properties === undefined ? columns : { ...columns, pub_props: plain(properties as object) };
+  return { number, at, event, columns: written, payload: payload?.toString('base64'), payloadBytes };
 }
 
-function pause({ clock }: Broker): Promise<void> {
-  return new Promise((resolve) => clock.setTimeout(() => resolve(), INTERVAL_MS));
+/** Properties as JSON can represent them: bytes in hexadecimal. */
+function plain(properties: object): object {
+  const entries = Object.entries(properties).map(([name, value]) => [
+    name,
+    value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value
+  ]);
+  return Object.fromEntries(entries);
 }

@@ -1,0 +1,54 @@
+import type { Broker } from '../../../lib/index.ts';
+import type { LiveKind } from './live-kind.ts';
+import { textIn, wrong } from './params.ts';
+
+interface RuleParams {
+  /** A rule over events, or a stream rule. */
+  readonly of: 'events' | 'streams';
+  readonly id: string;
+}
+
+/** The state and the counters of a rule, in each second in which they have changed. Samples are read over the interface when `sampledAt` changes. */
+export const RULE: LiveKind<RuleParams> = {
+  read(params) {
+    const of = textIn(params, 'of');
+    if (of !== 'events' && of !== 'streams') throw wrong('of', '"events" or "streams"');
+    return { of, id: textIn(params, 'id') };
+  },
+  async open({ broker, emit, everySecond }, params) {
+    let shown = '';
+    let isBusy = false;
+    const show = async () => {
+      const found = await stateOf(broker, params);
+      const text = JSON.stringify(found);
+      if (text !== shown) emit({ at: broker.clock.now(), ...found });
+      shown = text;
+    };
+    await show();
+    const stop = everySecond(() => {
+      if (isBusy) return;
+      isBusy = true;
+      show()
+        // a deleted rule: the next state is that of a new one with the same id
+        .catch(() => emit({ at: broker.clock.now(), state: 'gone' }))
+        .finally(() => {
+          isBusy = false;
+        });
+    });
+    return { close: stop };
+  }
+};
+
+/** @throws NotFound RULE_NOT_FOUND, STREAM_RULE_NOT_FOUND */
+async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> {
+  if (of === 'streams') {
+    const { state, text, metrics } = await broker.streams.rules.status(id);
+    return { state, text, metrics };
+  }
+  const samples = await broker.rules.samples(id);
+  const rule = await broker.rules.get(id);
+  const all = [...samples.inputs, ...samples.outputs, ...samples.errors, ...samples.rejected];
+  const sampledAt = all.reduce((last, { at }) => Math.max(last, at), 0);
+  const actions = rule?.actions.map((action) => ({ id: action.id, counters: action.counters }));
+  return { state: rule?.state, reason: rule?.reason, counters: rule?.counters, actions, sampledAt };
+}
