@@ -4,7 +4,8 @@ import { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from '../../lib/adapter
 import type { Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
 import type { ErrorCodeEntry } from '../../lib/events/error-codes/row.ts';
 import { ERROR_AREAS } from '../../lib/events/error-codes.ts';
-import { createBroker, systemClock } from '../../lib/index.ts';
+import { CAUSES, createBroker, systemClock } from '../../lib/index.ts';
+import type { CauseEntry } from '../../lib/monitor/reasons/causes.ts';
 import { SysTopics } from '../../lib/monitor/sys.ts';
 import { code, interfaceMembers, markdown } from './table-parts.ts';
 
@@ -19,6 +20,18 @@ export function errorCodes(): string {
       return `#### ${title}\n\n${markdown(['code', 'what it means', 'what to do'], lines)}`;
     })
     .join('\n\n');
+}
+
+/** Returns the table of the causes for which a message does not arrive. */
+export function causes(): string {
+  const names = { clientId: 'C', publisher: 'P', topic: 'T', filter: 'F', rule: 'R' };
+  const rows = Object.entries<CauseEntry>(CAUSES).map(([name, { kinds, text, remedy }]) => [
+    code(name),
+    text(names),
+    kinds.join(', '),
+    remedy
+  ]);
+  return markdown(['code', 'cause', 'known', 'what to do'], rows);
 }
 
 /** Returns the table of the statistics that are published under `$SYS`. */

@@ -26,7 +26,7 @@ import {
 } from '../../lib/index.ts';
 import { ACCESS_TABLES } from './access-tables.ts';
 import { COMMAND_TABLES } from './command-tables.ts';
-import { errorCodes, hooks, sysFigures } from './core-tables.ts';
+import { causes, errorCodes, hooks, sysFigures } from './core-tables.ts';
 import { EXAMPLE_TABLES } from './example-tables.ts';
 import { MANAGEMENT_TABLES } from './management-tables.ts';
 import { STREAM_TABLES } from './stream-tables.ts';
@@ -39,6 +39,7 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   features,
   hooks,
   'error codes': errorCodes,
+  causes,
   'sys statistics': sysFigures,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,

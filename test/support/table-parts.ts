@@ -12,7 +12,8 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   aclNomatch: '`allow` without such a hook or source, else `deny`',
   maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
   maxTotalMqueueStoreBytes: 'a third of the space available to the store',
-  headers: 'none'
+  headers: 'none',
+  reasons: '`{ maxBytes: 16_777_216 }`'
 };
 
 /** The values of options that are objects. */

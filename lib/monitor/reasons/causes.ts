@@ -257,7 +257,7 @@ export const CAUSES = {
   qos_lowered: row(
     'derived',
     (e) =>
-      `${begin(client(e))} receives ${topicOf(e)} with QoS ${e.grantedQos}, also if it is published with a higher one${because(e)}.`,
+      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, also if it is published with a higher one${because(e)}.`,
     'Subscribe with the QoS of the messages.'
   ),
   queue_full: row(
