@@ -33,6 +33,9 @@ const VIEWS = [
   'tail?filter=none',
   'why',
   'why?topic=Commands%2F1&client=meter-1',
+  'rules',
+  'rule',
+  'rule?id=hot',
   'alarms',
   'alarms?tab=past'
 ];
@@ -44,6 +47,11 @@ async function fill(broker: Broker): Promise<void> {
     await client.subscribe('commands/+', { qos: 1 });
     await client.publish('meters/1/state', '{"kWh":12.5}', { retain: true });
   }
+  await broker.rules.create({
+    id: 'hot',
+    sql: 'SELECT payload.t AS t FROM "rooms/#" WHERE payload.t > 20',
+    actions: [{ name: 'republish', params: { target_topic: 'hot/rooms', payload_tmpl: 'hot', target_qos: 0 } }]
+  });
   const client = await broker.connect({ clientId: 'odd' });
   await client.publish('odd/<b>bold</b>/ /state', Buffer.from([0, 255]), { retain: true });
 }
@@ -173,7 +181,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     const client = await server.broker.connect({ clientId: 'tailed' });
     await page.getByText('Waiting for messages').waitFor();
     const row = page.getByRole('button', { name: '"t": 21' });
-    for (let isSeen = false; !isSeen; isSeen = await row.first().isVisible())
+    for (let tries = 0; tries < 1_000 && !(await row.first().isVisible()); tries++)
       for (const t of [19, 21]) await client.publish('tailed/a', `{ "t": ${t} }`, { qos: 1 });
     await page.locator('main h1').focus();
     await page.keyboard.press(' ');
@@ -186,6 +194,40 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     assert.equal(await page.getByRole('button', { name: '"t": 19' }).count(), 0);
     await page.getByLabel('Where').fill('payload.t >');
     await page.getByRole('alert').filter({ hasText: 'column 12' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('makes a rule: errors at their place, a test with a real message, an action, counters', async () => {
+    const tab = await open('rule');
+    const { page } = tab;
+    await page.getByLabel('Id').fill('warm');
+    const editor = page.getByRole('textbox', { name: 'Statement' });
+    await editor.click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('SELECT payload.t AS t,, topic FROM "rooms/+"');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+Enter');
+    await page.getByRole('alert').filter({ hasText: 'column 23' }).waitFor();
+    await page.locator('.cm-lintRange-error').waitFor();
+    await editor.click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('SELECT payload.t AS t, topic FROM "rooms/+"');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Take the next real message' }).click();
+    const client = await server.broker.connect({ clientId: 'room' });
+    const waiting = page.getByRole('button', { name: 'Waiting for a message' });
+    for (let tries = 0; tries < 1_000 && (await waiting.isVisible()); tries++)
+      await client.publish('rooms/1', '{"t":21.5}', { qos: 1 });
+    await page.getByRole('button', { name: 'Run the test' }).click();
+    await page.locator('.result', { hasText: '"t": 21.5' }).waitFor();
+    await page.getByRole('button', { name: 'Add an action' }).click();
+    await page.getByRole('dialog').getByLabel('Target Topic').fill('warm/rooms');
+    await page.getByRole('dialog').getByRole('button', { name: 'Take' }).click();
+    await page.getByRole('button', { name: 'New rule' }).click();
+    await page.getByText('The rule was saved').waitFor();
+    await page.getByRole('heading', { name: 'warm running' }).waitFor();
+    assert.equal((await server.broker.rules.get('warm'))?.actions.length, 1);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

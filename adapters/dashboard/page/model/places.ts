@@ -10,7 +10,9 @@ export const VIEWS = {
   topics: 'topics',
   alarms: 'alarms',
   tail: 'tail',
-  why: 'why'
+  why: 'why',
+  rules: 'rules',
+  rule: 'rule'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

@@ -158,7 +158,7 @@ function Row({
   return (
     <>
       <tr>
-        <td class="number">{timeText(at, { ms: true }).slice(11)}</td>
+        <td class="tabular">{timeText(at, { ms: true }).slice(11)}</td>
         <td>
           <a href={hrefOf('topics', { topic })}>
             <Name of={topic} max={80} />

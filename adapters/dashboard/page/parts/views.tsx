@@ -22,7 +22,9 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' },
   tail: { load: () => import('../pages/tail.tsx'), group: 'observe', icon: 'tail' },
   alarms: { load: () => import('../pages/alarms.tsx'), group: 'observe', icon: 'alarms' },
-  why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' }
+  why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' },
+  rules: { load: () => import('../pages/rules.tsx'), group: 'control', icon: 'rules' },
+  rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

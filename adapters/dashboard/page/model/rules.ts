@@ -1,0 +1,56 @@
+// Statements of rules: their errors and their topics, and the forms of their actions.
+
+/** An error of a statement at its place. */
+export interface StatementFault {
+  readonly message: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The place of an error in the message of the interface: `... at line 1, column 23`. @returns undefined if it names none */
+export function faultIn(message: string): StatementFault | undefined {
+  const found = /\bline (\d+), column (\d+)/.exec(message);
+  if (found === null) return undefined;
+  const [first] = message.split('\n');
+  return {
+    message: first.replace(/^Bad Arguments: /, '').replace(/ at line \d+, column \d+.*$/, ''),
+    line: Number(found[1]),
+    column: Number(found[2])
+  };
+}
+
+/** The topics after FROM, as far as they can be read while a person types. */
+export function topicsIn(statement: string): readonly string[] {
+  const from = /\bfrom\b([\s\S]*?)(?:\bwhere\b|$)/i.exec(statement)?.[1] ?? '';
+  return [...from.matchAll(/"([^"]*)"|'([^']*)'/g)]
+    .map(([, double, single]) => double ?? single)
+    .filter((topic) => topic !== '');
+}
+
+/** A parameter of an action, as the interface describes it. */
+export interface ParamSpec {
+  readonly type?: string;
+  readonly title?: { readonly en?: string };
+  readonly description?: { readonly en?: string };
+  readonly default?: unknown;
+  readonly required?: boolean;
+  readonly enum?: readonly unknown[];
+  readonly input?: string;
+  readonly order?: number;
+}
+
+/** The value of a parameter from the text of its field. @returns undefined if it is left out @throws Error if it is not valid */
+export function paramOf({ type, enum: values, required }: ParamSpec, text: string): unknown {
+  if (values !== undefined) return values.find((value) => `${value}` === text);
+  if (type === 'boolean') return text === '' ? undefined : text === 'true';
+  if (text === '' && required !== true) return undefined;
+  if (type === 'number') return Number(text);
+  if (type === 'object' || type === 'array') return text === '' ? undefined : JSON.parse(text);
+  return text;
+}
+
+/** The text of a field for the value of a parameter. */
+export function textOfParam(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'object' ? JSON.stringify(value, null, 1) : `${value}`;
+}

@@ -1,0 +1,181 @@
+import { useState } from 'preact/hooks';
+import { choice, go, hrefOf } from '../app/place.ts';
+import { get, RequestError, remove, request } from '../app/requests.ts';
+import { isAdministrator } from '../app/session.ts';
+import { faultIn } from '../model/rules.ts';
+import { Action } from '../parts/confirm.tsx';
+import { CopyAs } from '../parts/copy.tsx';
+import { Editor } from '../parts/editor.tsx';
+import { Head } from '../parts/facts.tsx';
+import { Field } from '../parts/fields.tsx';
+import { useLoaded } from '../parts/loading.ts';
+import { Name } from '../parts/name.tsx';
+import { notify } from '../parts/notices.tsx';
+import { described, Problem } from '../parts/problem.tsx';
+import { T } from '../texts.ts';
+import { type ActionDraft, Actions } from './rule/actions.tsx';
+import { Metrics } from './rule/metrics.tsx';
+import { type RuleRow, RuleState } from './rule/row.tsx';
+import { Samples } from './rule/samples.tsx';
+import { TestRun } from './rule/test-run.tsx';
+import { useWords } from './rule/words.ts';
+
+const R = T.rules;
+const EVERY_MS = 5_000;
+const EXAMPLE = 'SELECT payload.value AS value, topic, clientid\nFROM "sensors/#"\nWHERE payload.value > 20';
+
+/** A rule: its statement with a test, its actions, and what it does. Without an id, a new one. */
+export function Page() {
+  const id = choice('id');
+  const { value, error, reload } = useLoaded<RuleRow | undefined>(
+    id,
+    async (signal, isBackground) =>
+      id === '' ? undefined : get('/rules/{id}', { params: { id }, signal, isBackground }),
+    { everyMs: EVERY_MS }
+  );
+  return (
+    <>
+      <p class="crumbs">
+        <a href={hrefOf('rules')}>{T.views.rules}</a>
+      </p>
+      <Head
+        title={
+          id === '' ? (
+            R.create
+          ) : (
+            <>
+              <Name of={id} /> {value && <RuleState rule={value} />}
+            </>
+          )
+        }
+      >
+        {value && <RuleActions rule={value} onDone={reload} />}
+      </Head>
+      {error !== undefined && <Problem error={error} onRetry={reload} />}
+      {id === '' ? (
+        <Draft key="new" rule={undefined} onSaved={reload} />
+      ) : (
+        value && <Draft key={id} rule={value} onSaved={reload} />
+      )}
+      {value && <Metrics rule={value} />}
+      {value && <Samples id={id} />}
+    </>
+  );
+}
+
+function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone: () => void }) {
+  const { id, enabled } = rule;
+  const path = `/rules/${encodeURIComponent(id)}`;
+  return (
+    <>
+      <Action
+        label={enabled ? R.disable : R.enable}
+        text={enabled ? R.disableText : R.enableText}
+        done={enabled ? R.disabled : R.enabled}
+        run={async () => {
+          await request('PUT', '/rules/{id}', { params: { id }, body: { enabled: !enabled } });
+          onDone();
+        }}
+      >
+        <CopyAs request={{ method: 'PUT', path, body: { enabled: !enabled } }} />
+      </Action>
+      <Action
+        label={R.remove}
+        title={R.removeTitle}
+        text={R.removeText}
+        isDangerous
+        done={R.removed}
+        run={async () => {
+          await remove('/rules/{id}', { params: { id } });
+          go('rules');
+        }}
+      >
+        <CopyAs request={{ method: 'DELETE', path }} />
+      </Action>
+    </>
+  );
+}
+
+/** What a person has changed, until it is saved. */
+function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly onSaved: () => void }) {
+  const [id, setId] = useState('');
+  const [statement, setStatement] = useState(rule?.rawsql ?? EXAMPLE);
+  const [description, setDescription] = useState(rule?.description ?? '');
+  const [actions, setActions] = useState<readonly ActionDraft[]>(() => rule?.actions.map(draftOf) ?? []);
+  const [error, setError] = useState<unknown>();
+  const [runs, setRuns] = useState(0);
+  const words = useWords(statement);
+  const message = error instanceof RequestError ? error.message : '';
+  const fault = faultIn(message);
+  const change = (text: string) => {
+    setStatement(text);
+    setError(undefined);
+  };
+  const save = async () => {
+    setError(undefined);
+    const body = {
+      rawsql: statement,
+      description,
+      actions: actions.map(({ name, params, fallbacks }) => ({ name, params, fallbacks }))
+    };
+    try {
+      if (rule === undefined) {
+        const { data } = await request('POST', '/rules', { body: { ...body, ...(id !== '' && { id }) } });
+        go('rule', { id: (data as RuleRow).id });
+      } else {
+        await request('PUT', '/rules/{id}', { params: { id: rule.id }, body });
+        onSaved();
+      }
+      notify(R.saved);
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  const isChanged =
+    rule === undefined ||
+    statement !== rule.rawsql ||
+    description !== rule.description ||
+    actions.some(({ isNew }) => isNew) ||
+    actions.length !== rule.actions.length;
+  return (
+    <div class="split rule">
+      <section class="panel">
+        <h2>{R.statement}</h2>
+        {rule === undefined && (
+          <Field field={{ name: 'id', label: R.id, help: R.idHelp }} value={id} onChange={setId} />
+        )}
+        <Editor
+          label={R.statement}
+          text={statement}
+          words={words}
+          fault={fault}
+          onChange={change}
+          onRun={() => setRuns((count) => count + 1)}
+        />
+        {error !== undefined && (
+          <pre class="problem problem-message" role="alert">
+            {described(error).message}
+          </pre>
+        )}
+        <Field field={{ name: 'description', label: R.description }} value={description} onChange={setDescription} />
+        <Actions actions={actions} onChange={setActions} />
+        <div class="form-buttons">
+          <button
+            type="button"
+            class="primary"
+            disabled={!isAdministrator.value || !isChanged}
+            onClick={() => void save()}
+          >
+            {rule === undefined ? R.create : R.save}
+          </button>
+          {!isChanged && <span class="aside">{R.unchanged}</span>}
+        </div>
+      </section>
+      <TestRun statement={statement} run={runs} onError={setError} />
+    </div>
+  );
+}
+
+function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): ActionDraft {
+  return { name, params, fallbacks, isNew: false };
+}

@@ -1,0 +1,159 @@
+import { useState } from 'preact/hooks';
+import { get } from '../../app/requests.ts';
+import { isAdministrator } from '../../app/session.ts';
+import { type ParamSpec, paramOf, textOfParam } from '../../model/rules.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { Field, type FieldRow, Form } from '../../parts/fields.tsx';
+import { useLoaded } from '../../parts/loading.ts';
+import { Name } from '../../parts/name.tsx';
+import { T } from '../../texts.ts';
+
+const R = T.rules;
+
+/** An action of a rule as a person has it before it is saved. */
+export interface ActionDraft {
+  readonly name: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly fallbacks: readonly Readonly<Record<string, unknown>>[];
+  /** It was added or changed. */
+  readonly isNew: boolean;
+}
+
+/** What a rule does with its outputs. */
+export function Actions({
+  actions,
+  onChange
+}: {
+  readonly actions: readonly ActionDraft[];
+  readonly onChange: (actions: readonly ActionDraft[]) => void;
+}) {
+  const [edited, setEdited] = useState<number>();
+  const mayDo = isAdministrator.value;
+  return (
+    <div class="rule-actions">
+      <h3>{R.actions}</h3>
+      {actions.length === 0 && <p class="aside">{R.noActions}</p>}
+      <ul>
+        {actions.map(({ name, params }, index) => (
+          <li key={index}>
+            <b>{name}</b>{' '}
+            <span class="aside">
+              <Name of={JSON.stringify(params)} max={120} />
+            </span>
+            <button type="button" class="small" disabled={!mayDo} onClick={() => setEdited(index)}>
+              {R.change}
+            </button>
+            <button
+              type="button"
+              class="small"
+              disabled={!mayDo}
+              onClick={() => onChange(actions.filter((_, at) => at !== index))}
+            >
+              {R.removeAction}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <button type="button" disabled={!mayDo} onClick={() => setEdited(actions.length)}>
+        {R.addAction}
+      </button>
+      {edited !== undefined && (
+        <ActionDialog
+          action={actions[edited]}
+          onClose={() => setEdited(undefined)}
+          onSave={(action) => {
+            onChange(
+              edited === actions.length
+                ? [...actions, action]
+                : actions.map((one, at) => (at === edited ? action : one))
+            );
+            setEdited(undefined);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function ActionDialog({
+  action,
+  onSave,
+  onClose
+}: {
+  readonly action: ActionDraft | undefined;
+  readonly onSave: (action: ActionDraft) => void;
+  readonly onClose: () => void;
+}) {
+  const { value } = useLoaded('actions', (signal) => get('/actions', { signal }));
+  const [name, setName] = useState(action?.name ?? 'republish');
+  const type = value?.find((one) => one.name === name);
+  const specs = Object.entries((type?.params ?? {}) as Readonly<Record<string, ParamSpec>>).sort(
+    ([, a], [, b]) => (a.order ?? 99) - (b.order ?? 99)
+  );
+  const initial = specs.map(([key, spec]) => [
+    key,
+    textOfParam(action?.name === name ? action.params[key] : spec.default)
+  ]);
+  return (
+    <Dialog title={action === undefined ? R.addAction : R.changeAction} onClose={onClose}>
+      <div class="action">
+        <Field
+          field={{
+            name: 'name',
+            label: R.action,
+            type: 'choice',
+            choices: (value ?? []).map((one) => [one.name, one.title.en || one.name])
+          }}
+          value={name}
+          onChange={setName}
+        />
+        {type && <p class="aside">{type.description.en}</p>}
+        {type && (
+          <Form
+            key={name}
+            fields={specs.map(([key, spec]) => fieldOf(key, spec))}
+            initial={Object.fromEntries(initial)}
+            submit={R.take}
+            onCancel={onClose}
+            onSubmit={async (texts) => {
+              const given = specs.map(([key, spec]) => [key, paramOf(spec, texts[key] ?? '')] as const);
+              const params = Object.fromEntries(given.filter(([, param]) => param !== undefined));
+              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [], isNew: true });
+            }}
+          />
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function fieldOf(name: string, { type, title, description, required, enum: values, input }: ParamSpec): FieldRow {
+  const shared = {
+    name,
+    label: title?.en || name,
+    ...(description?.en && { help: description.en }),
+    isRequired: required === true && type !== 'boolean'
+  };
+  if (values !== undefined)
+    return {
+      ...shared,
+      type: 'choice',
+      choices: [
+        ...(required ? [] : [['', T.form.any] as const]),
+        ...values.map((value) => [`${value}`, `${value}`] as const)
+      ]
+    };
+  if (type === 'boolean')
+    return {
+      ...shared,
+      type: 'choice',
+      choices: [
+        ['', R.byDefault],
+        ['true', T.form.yes],
+        ['false', T.form.no]
+      ]
+    };
+  if (type === 'number') return { ...shared, type: 'number' };
+  if (type === 'password') return { ...shared, type: 'secret' };
+  return { ...shared, type: input === 'textarea' || type === 'object' || type === 'array' ? 'lines' : 'text' };
+}

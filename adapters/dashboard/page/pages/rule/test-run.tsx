@@ -1,0 +1,105 @@
+import { useEffect, useState } from 'preact/hooks';
+import { useWatch } from '../../app/live.ts';
+import { get, RequestError, request } from '../../app/requests.ts';
+import { mayReadPayloads } from '../../app/session.ts';
+import { bytesOf, utf8Of } from '../../model/payload.ts';
+import { topicsIn } from '../../model/rules.ts';
+import type { TailRow } from '../../model/tail.ts';
+import { Field } from '../../parts/fields.tsx';
+import { useLoaded } from '../../parts/loading.ts';
+import { T } from '../../texts.ts';
+
+const R = T.rules;
+const MESSAGES = '$events/message_publish';
+
+/** A run of a statement with one event: a sample, or the next real message. Nothing is changed, and no action runs. */
+export function TestRun({
+  statement,
+  run,
+  onError
+}: {
+  readonly statement: string;
+  /** Raised when the editor asks for a run. */
+  readonly run: number;
+  readonly onError: (error: unknown) => void;
+}) {
+  const [first = ''] = topicsIn(statement);
+  const event = first.startsWith('$events/') ? first : MESSAGES;
+  const { value: events } = useLoaded('events', (signal) => get('/rule_events', { signal }));
+  const [sample, setSample] = useState<string>();
+  const [result, setResult] = useState<string>();
+  const [isWaiting, setWaiting] = useState(false);
+  const columns = events?.find((one) => one.event === event)?.test_columns;
+  const shown =
+    sample ??
+    (columns === undefined
+      ? ''
+      : JSON.stringify(event === MESSAGES ? { ...columns, topic: exampleOf(first) } : columns, null, 2));
+  useWatch('sample', isWaiting ? { kind: 'tail', filter: first } : undefined, (data) => {
+    const row = (data.rows as readonly TailRow[] | undefined)?.[0];
+    if (row === undefined) return;
+    setWaiting(false);
+    setSample(sampleOf(row));
+  });
+  const test = async () => {
+    onError(undefined);
+    setResult(undefined);
+    let ctx: unknown;
+    try {
+      ctx = JSON.parse(shown === '' ? '{}' : shown);
+    } catch (error) {
+      setResult(R.notJson((error as Error).message));
+      return;
+    }
+    try {
+      const { data } = await request('POST', '/rules', { query: { test: true }, body: { rawsql: statement, ctx } });
+      setResult(JSON.stringify(data, null, 2));
+    } catch (error) {
+      if (error instanceof RequestError && /not match/i.test(error.message)) setResult(R.noOutput);
+      else onError(error);
+    }
+  };
+  useEffect(() => {
+    if (run > 0) void test();
+  }, [run]);
+  return (
+    <section class="panel">
+      <h2>{R.test}</h2>
+      <p class="aside">{R.testAbout}</p>
+      <Field field={{ name: 'sample', label: R.sample, type: 'lines' }} value={shown} onChange={setSample} />
+      <div class="form-buttons">
+        <button type="button" onClick={() => void test()}>
+          {R.run}
+        </button>
+        {!first.startsWith('$events/') && first !== '' && mayReadPayloads.value && (
+          <button type="button" aria-pressed={isWaiting} onClick={() => setWaiting(!isWaiting)}>
+            {isWaiting ? R.waiting : R.takeNext}
+          </button>
+        )}
+        {sample !== undefined && (
+          <button type="button" class="quiet" onClick={() => setSample(undefined)}>
+            {R.resetSample}
+          </button>
+        )}
+      </div>
+      {result !== undefined && (
+        <>
+          <h3>{R.output}</h3>
+          <pre class="result" role="status">
+            {result}
+          </pre>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** A topic that a topic filter matches. */
+function exampleOf(filter: string): string {
+  return filter.replaceAll('+', 'a').replace(/#$/, 'a');
+}
+
+function sampleOf({ columns, payload }: TailRow): string {
+  const text = payload === undefined ? undefined : utf8Of(bytesOf(payload) ?? new Uint8Array());
+  return JSON.stringify({ ...columns, ...(text !== undefined && { payload: text }) }, null, 2);
+}
