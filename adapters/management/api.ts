@@ -10,7 +10,6 @@ import {
   type Service
 } from '../rest/index.ts';
 import { openApi, type RestInterface, RestService } from '../rest/kit/index.ts';
-import { EventStreams } from './event-stream.ts';
 import { documentStyle } from './openapi.ts';
 import { type ManagementMembers, operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
@@ -18,6 +17,7 @@ import { type ManagementOptions, type ManagementSettings, readManagementOptions 
 import { PagePositions } from './page-positions.ts';
 import { Reply } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
+import { EventStreams } from './streams/event-stream.ts';
 import { makeManagementStyle } from './style.ts';
 
 /** The management interface of a broker, ready to be mounted. */

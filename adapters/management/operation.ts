@@ -1,9 +1,9 @@
 import type * as kit from '../rest/kit/index.ts';
 import { operation as define } from '../rest/kit/index.ts';
-import type { EventStreams } from './event-stream.ts';
 import type { OptionOrigin } from './options.ts';
 import type { PagePositions } from './page-positions.ts';
 import type { Revision } from './revisions.ts';
+import type { EventStreams } from './streams/event-stream.ts';
 
 /** Members that only the management interface has in the context of a call. */
 export interface ManagementMembers {

@@ -67,7 +67,9 @@ export const MANAGEMENT_OPTIONS = {
     undefined as ((entry: AuditEntry) => void) | undefined,
     'Called with each entry of the audit log.'
   ),
-  maxEventStreams: field('integer', 16, 'Maximum number of event streams (/x/events) open at a time.', { min: 0 }),
+  maxEventStreams: field('integer', 16, 'Maximum number of event streams (/x/events, /x/tail) open at a time.', {
+    min: 0
+  }),
   optionSource: field(
     'function',
     undefined as OptionOrigin | undefined,

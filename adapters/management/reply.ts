@@ -1,8 +1,8 @@
 import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts';
 import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
 import { codesOf } from './codes.ts';
-import { EventStream } from './event-stream.ts';
 import { Listing, type Whole } from './listing.ts';
+import { ServerSentEvents } from './streams/server-sent-events.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
@@ -75,7 +75,8 @@ export async function answerWith(
   contentType = 'application/json'
 ): Promise<Answer> {
   if (result === undefined) return DONE;
-  if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
+  if (result instanceof ServerSentEvents)
+    return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof Reply) {
     const { body } = result;
     return {

@@ -337,6 +337,28 @@ describe('ctl', () => {
     for (const id of ['seen', 'unseen']) await rows('clients', 'kick', id);
   });
 
+  it('prints messages as they are published, and what is wrong with a condition', async () => {
+    const shell = testShell();
+    shell.stdout.isTTY = true;
+    const ended = ctl(['tail', 'plant/#', '--where', 'payload.t > 80'], shell);
+    const printed = shell.line(/plant/);
+    let line: string | undefined;
+    void printed.then((found) => {
+      line = found;
+    });
+    while (line === undefined) {
+      // the stream may not have begun yet
+      for (const t of [70, 90]) await broker.publish('plant/1', `{"t":${t}}`, { qos: 1 });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.match(line, /^\d{4}-\d\d-\d\dT\S+Z plant\/1 payload="\{\\"t\\":90\}" qos=1 flags\.dup=false/);
+    shell.signal('SIGINT');
+    assert.equal((await ended).code, 0);
+    const refused = await ctl(['tail', '--where', 'payload.t >']);
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /line 1, column 12/);
+  });
+
   it('sends any request', async () => {
     const body = '{"clientid":"x","topic":"t","payload":"y"}';
     assert.deepEqual(await rows('call', 'post', 'mqtt/publish', body), []);

@@ -192,6 +192,7 @@ describe('A management client', () => {
     await using s = await start('later');
     for (const [method, path] of [
       ['GET', '/x/events'],
+      ['GET', '/x/tail'],
       ['POST', '/x/backup']
     ])
       assert.match((await failure(s.client.request(method, path))).message, /^\w+ \S+: .*lines\('\w+', '\S+'\)/);

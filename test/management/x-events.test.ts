@@ -7,7 +7,7 @@ import { type ManagementApi, managementApi } from 'embermq/management';
 import express from 'express';
 import Fastify from 'fastify';
 import Koa from 'koa';
-import { EventStreams } from '../../adapters/management/event-stream.ts';
+import { EventStreams } from '../../adapters/management/streams/event-stream.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { EVENT_NAMES } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';

@@ -36,6 +36,8 @@ export const ACTION_FLAGS = {
   at: flag('string', undefined as string | undefined, 'time of the message, such as 2026-01-31T12:00:00Z [now]', {
     value: 'TIME'
   }),
+  where: flag('string', undefined as string | undefined, 'a condition in the SQL of rules', { value: 'CONDITION' }),
+  names: flag('string', undefined as string | undefined, 'names of events, separated by commas', { value: 'NAMES' }),
   payload: flag('choice', undefined as 'none' | 'text' | 'hex' | 'base64' | undefined, 'form of payloads', {
     choices: ['none', 'text', 'hex', 'base64'],
     value: 'none|text|hex|base64'

@@ -58,6 +58,7 @@ const ABOUT = {
     audit: 'list the last changes that were made over management interfaces, the newest first',
     events:
       'print events as they happen, until interrupted; NAMES are separated by commas. Default: all except client.ping and, without --topic, the events of messages',
+    tail: 'print messages as they are published, or the events of --names, until interrupted: at most 500 a second, the rest is counted; FILTER is a topic filter',
     'traces list': 'list the traces',
     'traces start': 'trace a client, an address, or the messages of a topic filter, and print the number of the trace',
     'traces show': 'show a trace',

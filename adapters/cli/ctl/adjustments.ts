@@ -214,6 +214,13 @@ function eventLine(row: object): string {
   return `${time}${event} ${shownFields(fields)}`;
 }
 
+/** A message begins with its topic and its payload. */
+function tailLine(row: object): string {
+  const { event, topic, payload, node, publish_received_at, payload_bytes, ...rest } = row as Record<string, unknown>;
+  if (event !== 'message.publish') return eventLine({ event, topic, ...rest, payload } as object);
+  return eventLine({ event: `${topic}`, payload, ...rest });
+}
+
 /** Counters and gauges by time. */
 interface History {
   readonly at: readonly number[];
@@ -326,6 +333,7 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
   metrics: recordIn('metrics'),
   figures: { output: historyRows },
   events: { run: events, line: eventLine },
+  tail: { run: events, line: tailLine },
   'traces lines': {
     output: decoded,
     line: (row) => JSON.stringify((row as { readonly record: object }).record)

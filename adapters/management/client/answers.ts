@@ -4,7 +4,7 @@ import type { Page, PageMeta } from './types.ts';
 /** Operations whose answer is the document itself, without an envelope. */
 const DOCUMENTS: ReadonlySet<string> = new Set(['GET /openapi.json', 'GET /x/export']);
 /** Operations whose answer is lines of text, which may have no end. */
-const STREAMS: ReadonlySet<string> = new Set(['GET /x/events', 'POST /x/backup']);
+const STREAMS: ReadonlySet<string> = new Set(['GET /x/events', 'GET /x/tail', 'POST /x/backup']);
 
 /** Check whether the answer of an operation is a stream, read by `ManagementClient.lines` instead of `request`. */
 export function isStream(method: string, path: string): boolean {

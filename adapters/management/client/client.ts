@@ -116,7 +116,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   }
 
   /**
-   * Read an answer that is a stream, line by line: the server-sent events of `GET /x/events`, the lines of `POST /x/backup`. `timeoutMs` is the
+   * Read an answer that is a stream, line by line: the server-sent events of `GET /x/events` and `GET /x/tail`, the lines of `POST /x/backup`. `timeoutMs` is the
    * time until the answer begins. To end a stream, leave the loop or abort the signal. A backup that has ended early is reported.
    */
   async *lines(method: string, path: string, request: AnyRequest = {}): AsyncGenerator<string, void, undefined> {

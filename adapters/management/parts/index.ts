@@ -2,5 +2,6 @@
 
 export { managementService } from '../api.ts';
 export { faultOf } from '../codes.ts';
-export { eventFields } from '../event-fields.ts';
 export { answerTo } from '../reply.ts';
+export { eventFields } from '../streams/event-fields.ts';
+export { tailFields } from '../streams/tail-stream.ts';

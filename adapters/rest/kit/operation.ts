@@ -199,7 +199,7 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   readonly hasCursor?: true;
   /** Set if requests may come at a high rate: similar consecutive ones become one entry of the audit log. */
   readonly isFrequent?: true;
-  /** Set if the answer is a stream of server-sent events (`EventStream`), which does not end on its own. */
+  /** Set if the answer is a stream of server-sent events (`ServerSentEvents` of the management interface), which does not end on its own. */
   readonly isStream?: true;
   /**
    * The content type, if the answer is not in the usual form of the interface. With `data`, which is its schema, it is

@@ -1,8 +1,8 @@
 import { EVENT_NAMES, type EventName } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
-import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';
 import { type Operation, operation } from '../../operation.ts';
+import { MAX_PAYLOAD_BYTES } from '../../streams/event-fields.ts';
 
 /** The events without `names` and `topic`: those that are rare compared with messages. */
 const DEFAULT_NAMES = EVENT_NAMES.filter((name) => !name.startsWith('message.') && name !== 'client.ping');

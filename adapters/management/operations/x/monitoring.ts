@@ -5,6 +5,7 @@ import { EVENT_STREAM } from './events.ts';
 import { METRIC_HISTORY } from './metric-history.ts';
 import { SLOW } from './slow.ts';
 import { STORE_METRICS } from './store.ts';
+import { TAIL } from './tail.ts';
 import { TOPIC_METRICS } from './topic-counters.ts';
 import { TRACES } from './traces.ts';
 import { REASONS } from './why.ts';
@@ -15,6 +16,7 @@ export const MONITORING: readonly Operation[] = [
   ...DROPS,
   ...REASONS,
   ...EVENT_STREAM,
+  ...TAIL,
   ...TRACES,
   ...METRIC_HISTORY,
   ...TOPIC_METRICS,

@@ -1,5 +1,5 @@
-import { type ListenerHandle, type PayloadForm, payloadFields, shownUsername } from '../../lib/adapter.ts';
-import type { BrokerEvents, ClientInfo, EventName, Message } from '../../lib/index.ts';
+import { type ListenerHandle, type PayloadForm, payloadFields, shownUsername } from '../../../lib/adapter.ts';
+import type { BrokerEvents, ClientInfo, EventName, Message } from '../../../lib/index.ts';
 
 /** The type of a field of an event that is not plain data. */
 type ObjectField = ClientInfo | Message | ListenerHandle | Error;

@@ -9,10 +9,13 @@ import {
   type BrokerEvents,
   checkTopicFilter,
   type EventName,
-  InvalidInput
-} from '../../lib/index.ts';
-import { Fault } from '../rest/index.ts';
+  InvalidInput,
+  type TailOptions
+} from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
 import { type EventPayload, eventFields } from './event-fields.ts';
+import { HEARTBEAT, HEARTBEAT_MS, ServerSentEvents, WRITTEN_AT_ONCE } from './server-sent-events.ts';
+import { TailStream } from './tail-stream.ts';
 
 /**
  * Maximum number of events that wait for a slow reader, and their maximum size in characters. Beyond it the oldest are
@@ -20,11 +23,6 @@ import { type EventPayload, eventFields } from './event-fields.ts';
  */
 const MAX_EVENTS = 1_000;
 const MAX_CHARACTERS = 1_048_576;
-/** Characters of events that are written at once. */
-const WRITTEN_AT_ONCE = 65_536;
-/** Interval of the comments that keep an idle connection open. Bun closes idle connections after ten seconds. */
-const HEARTBEAT_MS = 5_000;
-
 /** The content of a stream. */
 interface EventRequest {
   readonly names: readonly EventName[];
@@ -39,7 +37,7 @@ interface EventRequest {
 export class EventStreams {
   readonly #broker: Broker;
   readonly #max: number;
-  readonly #open = new Set<EventStream>();
+  #open = 0;
 
   constructor(broker: Broker, max: number) {
     this.#broker = broker;
@@ -51,15 +49,33 @@ export class EventStreams {
    * @throws Fault unavailable, tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID
    */
   open(request: EventRequest): EventStream {
+    return this.#opened((onEnd) => new EventStream(this.#broker, request, onEnd));
+  }
+
+  /** Open a stream of the rows of a tail. @throws Fault unavailable, tooMany; as `Monitor.tail` */
+  openTail(options: TailOptions, payload: EventPayload): Promise<TailStream> {
+    const { clock, monitor } = this.#broker;
+    return this.#opened(async (onEnd) => {
+      try {
+        return new TailStream(clock, await monitor.tail(options), payload, onEnd);
+      } catch (error) {
+        onEnd();
+        throw error;
+      }
+    });
+  }
+
+  /** @param make makes the stream. The function that it gets is called once, when the stream ends */
+  #opened<S>(make: (onEnd: () => void) => S): S {
     if (this.#broker.state === 'disconnected')
       throw new Fault('unavailable', 'the broker has stopped, or is stopping; try again later');
-    if (this.#open.size >= this.#max)
+    if (this.#open >= this.#max)
       throw new Fault(
         'tooMany',
         `${this.#max} event streams are already open (option maxEventStreams); close one of them first`
       );
-    const stream = new EventStream(this.#broker, request, () => this.#open.delete(stream));
-    this.#open.add(stream);
+    const stream = make(() => this.#open--);
+    this.#open++;
     return stream;
   }
 }
@@ -69,7 +85,7 @@ export class EventStreams {
  * oldest waiting ones, and an event `dropped` reports their number. The stream ends when the broker stops or the reader
  * closes it.
  */
-export class EventStream implements AsyncIterableIterator<string> {
+class EventStream extends ServerSentEvents {
   readonly #broker: Broker;
   readonly #onEnd: () => void;
   readonly #listeners: (() => void)[] = [];
@@ -87,6 +103,7 @@ export class EventStream implements AsyncIterableIterator<string> {
   #timer: unknown;
 
   constructor(broker: Broker, request: EventRequest, onEnd: () => void) {
+    super();
     const { topic } = request;
     const fault = topic === undefined ? undefined : checkTopicFilter(topic); // checked even if no message events are requested
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'topic', 'a topic filter', topic, fault);
@@ -112,7 +129,7 @@ export class EventStream implements AsyncIterableIterator<string> {
         this.#resume = resolve;
       });
       this.#resume = undefined;
-      if (!this.#hasWaiting && !this.#isOver) return { done: false, value: ': heartbeat\n\n' };
+      if (!this.#hasWaiting && !this.#isOver) return { done: false, value: HEARTBEAT };
     }
     return this.#hasWaiting ? { done: false, value: this.#take() } : { done: true, value: undefined };
   }
@@ -123,10 +140,6 @@ export class EventStream implements AsyncIterableIterator<string> {
     this.#dropped = 0;
     this.#end();
     return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
   }
 
   get #hasWaiting(): boolean {
