@@ -281,6 +281,18 @@ export class Routing {
     return this.#cache.get(topic) ?? (this.#isNew(hashOf(topic)) ? this.#match(topic) : this.#compute(topic));
   }
 
+  /** Find the subscriptions that match a topic, and whose clients may not receive it; those of share groups are not among them. */
+  withheld(topic: string): Subscription[] {
+    const found: Routed[] = [];
+    this.#index.match(topic, found);
+    return found.filter(
+      (routed) =>
+        !(routed instanceof ShareGroup) &&
+        mayReach(routed.subscriber.mountpoint, routed.filter, topic) &&
+        !this.#isPermitted(routed, topic)
+    ) as Subscription[];
+  }
+
   /** Get the current route of a topic: the given route if it is still valid, otherwise a new one. */
   freshened(route: Route): Route {
     return this.isFresh(route) ? route : (this.#cache.get(route.topic) ?? this.#match(route.topic));

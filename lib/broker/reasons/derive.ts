@@ -61,24 +61,40 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
 
 /** The causes if no receiver is named. */
 async function ofAny(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
-  const { sessions, routing, rewrites } = state;
+  const { routing, rewrites } = state;
   const { targets, groups } = routing.peek(question.topic);
   if (targets.length + groups.length === 0) {
+    const withheld = routing.withheld(question.topic).slice(0, MAX_RECEIVERS);
+    if (withheld.length > 0) return stateOfAll(new Set(withheld.map(clientIdOf)), question, state);
     const near = nearFilters(question, routing);
     const rewritten = rewrittenCauses(question, rewrites, (topic) => routing.hasReceivers(topic));
     return { causes: [...rewritten, ...near.causes], isComplete: near.isComplete };
   }
-  if (targets.length > MAX_RECEIVERS) return NONE;
+  const count = groups.reduce((sum, { members }) => sum + members.length, targets.length);
+  if (count > MAX_RECEIVERS) return NONE;
+  const all = [targets, ...groups.map(({ members }) => members)].flat();
+  return stateOfAll(new Set(all.map(clientIdOf)), question, state);
+}
+
+async function stateOfAll(
+  clientIds: Iterable<string>,
+  question: DeriveQuestion,
+  state: BrokerState
+): Promise<DerivedCauses> {
   const causes: DerivedCause[] = [];
   let isComplete = true;
-  for (const { subscriber } of [...targets]) {
-    const session = sessions.get(subscriber.receiver?.clientId ?? '');
+  for (const clientId of clientIds) {
+    const session = state.sessions.get(clientId);
     if (session === undefined) continue;
     const found = await stateOf(session, question, state);
     causes.push(...found.causes);
     isComplete &&= found.isComplete;
   }
   return { causes, isComplete };
+}
+
+function clientIdOf({ subscriber }: Subscription): string {
+  return subscriber.receiver?.clientId ?? '';
 }
 
 /** The causes for the receiver that is named. */

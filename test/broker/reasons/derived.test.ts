@@ -108,6 +108,19 @@ describe('The causes that are derived', () => {
     assert.deepEqual([unknown, of.members, of.member], ['derived', 2, undefined]);
   });
 
+  it('name the queue of the member that was chosen, also if no client is named', async () => {
+    await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    for (const clientId of ['one', 'two']) {
+      const client = await kit.connect({ clientId, sessionExpiry: 60 });
+      await client.subscribe('$share/g/a/#', { qos: 1 });
+      await client.disconnect();
+    }
+    await kit.broker.publish('a/1', 'x', { qos: 1 });
+    const { codes, of } = await ask(kit.broker, { topic: 'a/1' });
+    assert.ok(codes.includes('offline_queued'));
+    assert.equal(of('offline_queued').evidence.clientId, 'one');
+  });
+
   it('name a message that is still delayed, until it is published', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
@@ -291,7 +304,8 @@ describe('The causes that are derived', () => {
     await client.subscribe('a/#');
     await kit.broker.access.acl.set({ access: 'deny', topic: 'a/secret', action: 'subscribe' });
     await kit.broker.publish('a/secret', 'x');
-    assert.ok((await ask(kit.broker, { topic: 'a/secret', clientId: 'c' })).codes.includes('right_withdrawn'));
+    for (const question of [{ topic: 'a/secret', clientId: 'c' }, { topic: 'a/secret' }])
+      assert.equal((await ask(kit.broker, question)).of('right_withdrawn').evidence.clientId, 'c');
     assert.ok(!(await ask(kit.broker, { topic: 'a/open', clientId: 'c' })).codes.includes('right_withdrawn'));
   });
 
