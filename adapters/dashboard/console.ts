@@ -140,7 +140,7 @@ export class Console implements Service {
   async #fileFor(call: Call): Promise<Answer | undefined> {
     const { method, path } = call;
     if (method !== 'GET' && method !== 'HEAD') return undefined;
-    if (path === '') return toFolder(call);
+    if (path === '' || (path === '/' && !isFolder(call))) return toFolder(call);
     if (path.startsWith(ASSETS)) return this.#assets.file(path.slice(1), call);
     const asksForPage = path === '/' || /\btext\/html\b/i.test(call.header('accept') ?? '');
     return asksForPage ? this.#assets.shell(path) : undefined;
@@ -268,6 +268,12 @@ function endingWith(session: Session, answer: Answer): Answer {
     }
   };
   return { ...answer, body: { [Symbol.asyncIterator]: () => body } };
+}
+
+/** False if the router of the host has added the slash to the path of the mount. */
+function isFolder({ original }: Call): boolean {
+  const { originalUrl, url = '/' } = original as { readonly originalUrl?: string; readonly url?: string };
+  return (originalUrl ?? url).replace(/[?#].*$/s, '').endsWith('/');
 }
 
 /** Redirect from the path of the mount to the same with a slash, on which the relative addresses of the page rest. */
