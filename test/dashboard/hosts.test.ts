@@ -96,7 +96,7 @@ type Send = (
   headers?: Readonly<Record<string, string>>
 ) => Promise<Response>;
 
-/** What a person does with the console, over any host. */
+/** The steps of a person in the console, over any host. */
 async function checkConsole(send: Send, base: string): Promise<void> {
   const shell = await send('GET', `${base}/clients/a%2Fb`, undefined, { accept: 'text/html' });
   assert.equal(shell.status, 200);

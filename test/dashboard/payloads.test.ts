@@ -24,7 +24,7 @@ const PARAMS: Readonly<Record<string, string>> = {
 
 /** Queries that ask for payloads, where they are not shown anyway. */
 const QUERIES: Readonly<Record<string, string>> = {
-  '/x/why': '?topic=kept&clientid=sleeper',
+  '/x/why': '?topic=nowhere&rule=rule%3A2',
   '/x/search': '?q=kept'
 };
 
@@ -39,6 +39,11 @@ async function fill({ broker }: Server): Promise<void> {
     id: 'rule:1',
     sql: 'SELECT payload, payload.a AS a FROM "#" WHERE qos = 1',
     actions: [{ name: 'republish', params: { target_topic: 'copied', target_qos: 1, payload_tmpl: 'a copy' } }]
+  });
+  await broker.rules.create({
+    id: 'rule:2',
+    sql: 'SELECT * FROM "nowhere" WHERE payload.a = 1 AND abs(payload.a) > 0',
+    actions: [{ name: 'do_nothing' }]
   });
   await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="#", FORMAT="JSON")');
   await broker.streams.rules.create({ id: 'rule:1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });

@@ -148,6 +148,7 @@ export const RULE_TOOLS: readonly Operation[] = [
     name: 'list_rule_samples',
     method: 'GET',
     path: '/x/rules/:id/samples',
+    showsPayloads: true,
     ctl: 'rules samples ID',
     descr:
       'Show the last inputs, outputs and errors of a rule, and the last events that its WHERE has excluded; at most one of each is taken in 100 ms',

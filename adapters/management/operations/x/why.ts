@@ -64,6 +64,14 @@ function shownCause({ code, kind, at, count, text, evidence, remedy }: Cause): S
   return { code, kind, at, count, text, evidence, remedy } as Static<typeof CAUSE>;
 }
 
+/** Details about rules have values of messages. */
+function withoutValues(cause: Cause): Cause {
+  const { rule, topic, clientId, publisher } = cause.evidence;
+  if (rule === undefined) return cause;
+  const evidence = { rule, topic, clientId, publisher };
+  return { ...cause, evidence, text: CAUSES[cause.code].text(evidence) };
+}
+
 /** The reasons for which messages did not arrive, and the history of clients. */
 export const REASONS: readonly Operation[] = [
   operation({
@@ -101,9 +109,10 @@ export const REASONS: readonly Operation[] = [
         ]
       }
     },
-    run: async ({ broker }, { query: { topic, clientid: clientId, publisher, rule, at } }) => {
+    run: async ({ broker, hidesPayloads }, { query: { topic, clientid: clientId, publisher, rule, at } }) => {
       const { isComplete, causes } = await broker.monitor.why({ topic, clientId, publisher, rule, at });
-      return { is_complete: isComplete, causes: causes.map(shownCause) };
+      const shown = hidesPayloads ? causes.map(withoutValues) : causes;
+      return { is_complete: isComplete, causes: shown.map(shownCause) };
     }
   }),
   operation({
@@ -135,9 +144,13 @@ export const REASONS: readonly Operation[] = [
         }
       ]
     },
-    run: ({ broker, page: { limit, skip, cursor } }, { params: { clientid: clientId }, query: { code, topic } }) => {
+    run: (context, { params: { clientid: clientId }, query: { code, topic } }) => {
+      const { broker, hidesPayloads } = context;
+      const { limit, skip, cursor } = context.page;
       const page = broker.monitor.reasons.list({ clientId, code, filter: topic, limit, skip, cursor });
-      return new Listing(page.entries, shownRecord, { count: -1, cursor: page.cursor });
+      const shown = (record: ReasonRecord) =>
+        shownRecord(hidesPayloads && record.rule !== undefined ? { ...record, detail: undefined } : record);
+      return new Listing(page.entries, shown, { count: -1, cursor: page.cursor });
     }
   })
 ];
