@@ -64,7 +64,7 @@ export { LOG_ROWS, type LogEntry } from './monitor/log.ts';
 export { HISTORY_METRICS } from './monitor/metric-history.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export { TOPIC_COUNTERS } from './monitor/topic-counters.ts';
-export { type PayloadForm, payloadFields, shownUsername } from './monitor/traces/trace-fields.ts';
+export { type PayloadForm, payloadFields } from './monitor/traces/trace-fields.ts';
 export { OUTBOX_OPTIONS } from './outbox/options.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalEntry } from './packets/connect-refusals.ts';
 export { encode } from './packets/encode.ts';
@@ -78,6 +78,7 @@ export type {
   ListenerProtocol
 } from './records/listener.ts';
 export { recordNames } from './records/record-names.ts';
+export { shownUsername } from './records/shown-username.ts';
 export { plainAddress, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS } from './records/zone.ts';
 export { messageProperties } from './rules/events/properties.ts';

@@ -234,9 +234,7 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   type PayloadForm,
   /** @deprecated Import it from `embermq/adapter`. */
-  payloadFields,
-  /** @deprecated Import it from `embermq/adapter`. */
-  shownUsername
+  payloadFields
 } from './monitor/traces/trace-fields.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
@@ -282,6 +280,10 @@ export type {
   /** @deprecated Use `SessionCounters`. */
   SessionCounters as SessionFigures
 } from './records/session-counters.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  shownUsername
+} from './records/shown-username.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   plainAddress,

@@ -12,8 +12,9 @@ import type { Message } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
+import { shownUsername } from '../records/shown-username.ts';
 import { cut } from './cut-text.ts';
-import { clientFields, shownUsername } from './traces/trace-fields.ts';
+import { clientFields } from './traces/trace-fields.ts';
 
 /**
  * A logger: pino, winston, console, or any object with these four methods.

@@ -1,3 +1,5 @@
+import { shownUsername } from './shown-username.ts';
+
 /** The kinds of bans. */
 export type BannedKind = 'clientId' | 'username' | 'address';
 
@@ -27,5 +29,6 @@ const NAMES: Readonly<Record<BannedKind, string>> = {
 export function banText({ kind, who, by, reason, until }: Ban): string {
   const end = until === Infinity ? '' : ` until ${new Date(until).toISOString()}`;
   const why = reason === undefined ? '' : `: ${reason}`;
-  return `the ${NAMES[kind]} ${JSON.stringify(who)} is banned by ${JSON.stringify(by)}${end}${why}`;
+  const shown = kind === 'username' ? shownUsername(who) : who;
+  return `the ${NAMES[kind]} ${JSON.stringify(shown)} is banned by ${JSON.stringify(by)}${end}${why}`;
 }

@@ -27,7 +27,7 @@ interface Case {
 }
 
 const ANN = { username: 'ann', password: 'wrong' } as const;
-const FROM = '(user "ann", from 192.0.2.7)';
+const FROM = '(from 192.0.2.7, user "ann")';
 const source = (authenticate: AuthSource['authenticate']): AuthSource => ({ name: 'http', authenticate });
 
 const CASES: readonly Case[] = [
@@ -101,14 +101,14 @@ const CASES: readonly Case[] = [
     options: { allowAnonymous: false },
     code: 'wrong_password',
     detail:
-      'no hook and no source of authentication knows the client (option allowAnonymous) (no user name, from 192.0.2.7)'
+      'no hook and no source of authentication knows the client (option allowAnonymous) (from 192.0.2.7, without a user name)'
   },
   {
     what: 'a ban of the client id',
     prepare: ({ access }) =>
       access.banned.create({ kind: 'clientId', who: 'c', by: 'admin', reason: 'abuse', until: Infinity }),
     code: 'banned',
-    detail: 'the client id "c" is banned by "admin": abuse (no user name, from 192.0.2.7)'
+    detail: 'the client id "c" is banned by "admin": abuse (from 192.0.2.7, without a user name)'
   },
   {
     what: 'a ban of a network, with its end',
@@ -116,27 +116,27 @@ const CASES: readonly Case[] = [
       access.banned.create({ kind: 'address', who: '192.0.2.0/24', until: clock.now() + 60_000 }),
     code: 'banned',
     detail:
-      'the address "192.0.2.0/24" is banned by "user" until 2026-01-01T00:01:00.000Z (no user name, from 192.0.2.7)'
+      'the address "192.0.2.0/24" is banned by "user" until 2026-01-01T00:01:00.000Z (from 192.0.2.7, without a user name)'
   },
   {
     what: 'a preConnect hook',
     prepare: (broker) => broker.hook('preConnect', () => false),
     code: 'connect_refused',
-    detail: 'the hook preConnect refuses the client (no user name, from 192.0.2.7)'
+    detail: 'the hook preConnect refuses the client (from 192.0.2.7, without a user name)'
   },
   {
     what: 'the maximum number of sessions',
     options: { maxSessions: 1 },
     prepare: (broker) => broker.connect({ clientId: 'first' }),
     code: 'connection_limit',
-    detail: 'the maximum number of sessions is reached (option maxSessions) (no user name, from 192.0.2.7)'
+    detail: 'the maximum number of sessions is reached (option maxSessions) (from 192.0.2.7, without a user name)'
   },
   {
     what: 'a protocol version that is not accepted',
     options: { protocolVersions: [5] },
     client: { protocolVersion: 4 },
     code: 'connect_refused',
-    detail: 'MQTT protocol level 4 is not accepted (option protocolVersions) (no user name, from 192.0.2.7)'
+    detail: 'MQTT protocol level 4 is not accepted (option protocolVersions) (from 192.0.2.7, without a user name)'
   }
 ];
 
@@ -173,6 +173,18 @@ describe('The record of a refused CONNECT', () => {
     );
   });
 
+  it('contains no user name that is a token, and no password', async () => {
+    await using kit = await createTestBroker({ auth: [source(() => false)], leakCheck: false });
+    const { broker } = kit;
+    const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl';
+    await assert.rejects(kit.connect({ clientId: 'c', transportInfo, username: token, password: 'hidden' }));
+    await broker.access.banned.create({ kind: 'username', who: token });
+    await assert.rejects(kit.connect({ clientId: 'c', transportInfo, username: token }));
+    const [first, second] = records(broker);
+    assert.deepEqual(first[2], 'the source http refuses the client (from 192.0.2.7, user "(token)")');
+    assert.match(`${second[2]}`, /^the user name "\(token\)" is banned/);
+  });
+
   it('names the address of a client that sends no CONNECT', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     const client = new RawClient(kit.broker.stream(transportInfo), 5);
@@ -181,7 +193,7 @@ describe('The record of a refused CONNECT', () => {
     const { entries } = kit.broker.monitor.reasons.list({ address: '192.0.2.7' });
     assert.deepEqual(
       entries.map(({ code, clientId, detail }) => [code, clientId, detail]),
-      [['connect_refused', undefined, 'the first packet must be CONNECT (no user name, from 192.0.2.7)']]
+      [['connect_refused', undefined, 'the first packet must be CONNECT (from 192.0.2.7, without a user name)']]
     );
   });
 });
@@ -196,7 +208,7 @@ describe('The record of a connection that ends because of another one', () => {
       await kit.connect({ clientId: 'c', clean, username: 'eve', transportInfo: other });
       const { causes } = await broker.monitor.why({ topic: 't', clientId: 'c' });
       const taken = causes.find(({ code }) => code === 'taken_over');
-      assert.match(taken?.text ?? '', /another connection.*: user "eve", from 198\.51\.100\.9\.$/);
+      assert.match(taken?.text ?? '', /another connection.*, from 198\.51\.100\.9, user "eve"\.$/);
     });
 
   it('names the ban that disconnects a client', async () => {

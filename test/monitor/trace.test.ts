@@ -5,7 +5,7 @@ import { connectAsync } from 'mqtt';
 import { listen, ws } from '../../adapters/net/index.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { type Broker, createBroker, memoryStore, type TraceOptions, type TraceRecord } from '../../lib/index.ts';
-import { shownUsername } from '../../lib/monitor/traces/trace-fields.ts';
+import { shownUsername } from '../../lib/records/shown-username.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { turns } from '../support/wire.ts';

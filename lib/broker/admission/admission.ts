@@ -377,7 +377,7 @@ export class Admission {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored.client });
       if (stored.state === 'connected') {
-        const why = `another connection with Clean Start: ${originOf(session.client)}`;
+        const why = `another connection with Clean Start, ${originOf(session.client)}`;
         services.reasons.add('taken_over', { clientId: stored.client.clientId, detail: why });
         stored.lifecycle.close('discarded', { end: true, why });
       } else stored.lifecycle.end('discarded', 'discarded');

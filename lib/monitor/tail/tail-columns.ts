@@ -6,6 +6,7 @@ import { type BrokerEvents, EVENTS, type EventName, type FieldTypes } from '../.
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
 import type { Ban } from '../../records/ban.ts';
 import type { ListenerHandle } from '../../records/listener.ts';
+import { shownUsername } from '../../records/shown-username.ts';
 import { CLIENT } from '../../rules/events/client-columns.ts';
 import type { Column, EventContext } from '../../rules/events/column.ts';
 import { CatalogueEvent, type EventRow } from '../../rules/events/event.ts';
@@ -14,7 +15,6 @@ import { RULE_EVENTS } from '../../rules/events/rows.ts';
 import type { Members } from '../../sql/json-members.ts';
 import type { Value } from '../../sql/values.ts';
 import { innerFilter } from '../../topics/topic.ts';
-import { shownUsername } from '../traces/trace-fields.ts';
 
 /** An event of the catalogue with the columns of its rows. */
 export interface TailedEvent extends EventRow {

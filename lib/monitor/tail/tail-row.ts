@@ -6,10 +6,10 @@
 import { isUtf8 } from '../../base/builtins.ts';
 import type { EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
+import { shownUsername } from '../../records/shown-username.ts';
 import { MESSAGE, PUBLISHER } from '../../rules/events/message-columns.ts';
 import type { Value } from '../../sql/values.ts';
 import { weightOf } from '../../sql/weight.ts';
-import { shownUsername } from '../traces/trace-fields.ts';
 import type { SeenEvent, TailedEvent } from './tail-columns.ts';
 
 /** Memory of a row without its strings, in bytes. */

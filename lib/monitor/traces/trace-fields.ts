@@ -9,23 +9,13 @@ import {
   type Will
 } from '../../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';
+import { shownUsername } from '../../records/shown-username.ts';
 
 /** The form in which a trace writes payloads. */
 export interface PayloadForm {
   readonly payload: 'text' | 'hex' | 'base64' | 'none';
   /** Maximum number of bytes at the beginning of a payload that are written. */
   readonly maxPayloadBytes: number;
-}
-
-/** Replaces a user name that is a token. */
-const TOKEN = '(token)';
-
-/** A JSON Web Token in its compact form, signed (three parts) or encrypted (five parts), also after `Bearer`. */
-const JWT = /^\s*(?:Bearer\s+)?eyJ[\w-]*(?:(?:\.[\w-]*){2}|(?:\.[\w-]*){4})\s*$/i;
-
-/** A user name for people. A JSON Web Token, which the source `jwt` may receive as the user name, is secret and not shown. */
-export function shownUsername(username: string | undefined): string | undefined {
-  return username !== undefined && JWT.test(username) ? TOKEN : username;
 }
 
 /** IP address and port of a connection; undefined if it has none. */

@@ -6,6 +6,7 @@ import { REFUSALS_BY_CODE } from '../../packets/connect-refusals.ts';
 import { encodeConnack, encodeDisconnect } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Properties, ProtocolVersion } from '../../packets/types.ts';
+import { shownUsername } from '../../records/shown-username.ts';
 import type { ConnectCode, SessionPorts } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
 
@@ -81,10 +82,11 @@ export function recordRefusal(
   else reasons.add(code, { clientId: undefined, address: transportInfo.remoteAddress ?? 'unknown', detail });
 }
 
-/** The user name and the address of a client in a phrase: `user "u" from 192.0.2.7`. */
+/** The address and the user name of a client in a phrase: `from 192.0.2.7, user "u"`. */
 export function originOf({ username, transportInfo }: SessionClient): string {
-  const user = username === undefined ? 'no user name' : `user ${JSON.stringify(username)}`;
-  return `${user}, from ${transportInfo.remoteAddress ?? `a connection of the kind ${transportInfo.transport}`}`;
+  const shown = shownUsername(username);
+  const user = shown === undefined ? 'without a user name' : `user ${JSON.stringify(shown)}`;
+  return `from ${transportInfo.remoteAddress ?? `a connection of the kind ${transportInfo.transport}`}, ${user}`;
 }
 
 /** Tell whether a reason code means that the credentials of a client are not accepted. */

@@ -27,7 +27,7 @@ export class Takeover {
   begin(): WillState | undefined {
     const { lifecycle, state } = this.#stored;
     const { client } = this.#incoming as Session;
-    if (state === 'connected') return lifecycle.supersede(`another connection: ${originOf(client)}`);
+    if (state === 'connected') return lifecycle.supersede(`another connection, ${originOf(client)}`);
     lifecycle.send('resumed');
     return undefined;
   }
