@@ -23,6 +23,15 @@ interface DropRecorder {
     detail: string | undefined,
     last: object | undefined
   ): object | undefined;
+  /** Record messages that were dropped because there were no subscribers. */
+  dropUnsubscribed(route: UnsubscribedRoute, qos: QoS, publisher: string, count: number): void;
+}
+
+/** The route of a topic without subscribers. */
+interface UnsubscribedRoute extends DropPlace {
+  readonly topic: string;
+  /** The count of the drops of one publisher that are not in the log yet. */
+  repeatedDrop: object | undefined;
 }
 
 /** The place of drops that are often equal, such as the route of a topic: it keeps the record of the last one. */
@@ -72,17 +81,26 @@ export class Announcer {
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
+  /** Count a message without subscribers, as `dropped` does. */
+  unsubscribed(message: Message, route: UnsubscribedRoute): void {
+    if (message.isSystem) return;
+    const { counts } = this.#metrics;
+    counts[Metric.messagesDropped]++;
+    counts[Metric.messagesDroppedNoSubscribers]++;
+    this.#drops.dropUnsubscribed(route, message.qos, message.clientId, 1);
+    if (this.#events.heard['message.dropped'])
+      this.#events.emit('message.dropped', { message, reason: 'no_subscribers', client: undefined });
+  }
+
   /**
    * Count a run of QoS 0 messages without subscribers. Their drops have no listener, because listeners would close the
    * fast path.
    */
-  droppedRun(route: DropPlace & { readonly topic: string }, publisher: ClientInfo, count: number): void {
+  droppedRun(route: UnsubscribedRoute, publisher: ClientInfo, count: number): void {
     const { counts } = this.#metrics;
     counts[Metric.messagesDropped] += count;
     counts[Metric.messagesDroppedNoSubscribers] += count;
-    const { topic, lastDrop } = route;
-    const { clientId } = publisher;
-    route.lastDrop = this.#drops.drop(topic, 0, clientId, 'no_subscribers', undefined, count, undefined, lastDrop);
+    this.#drops.dropUnsubscribed(route, 0, publisher.clientId, count);
   }
 
   /**

@@ -53,4 +53,6 @@ export interface Route {
   weight: number;
   /** The record of the last message that was dropped because there were no subscribers. */
   lastDrop: object | undefined;
+  /** The count of such messages of one publisher. */
+  repeatedDrop: object | undefined;
 }

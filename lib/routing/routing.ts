@@ -408,6 +408,7 @@ export class Routing {
       isStale: true,
       generation: 0,
       lastDrop: undefined,
+      repeatedDrop: undefined,
       weight: 1 + merged.length + (groups?.length ?? 0) + (watchers?.length ?? 0),
       place: -1
     };

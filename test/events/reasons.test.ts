@@ -57,7 +57,7 @@ describe('DROP_REASONS', () => {
   it('names the counters of a drop for one receiver and for all receivers', () => {
     const gauges = Object.fromEntries([...GAUGES, ...PLAIN_GAUGES].map((name) => [name, () => 0])) as GaugeReaders;
     const metrics = new Metrics(gauges);
-    const announcer = new Announcer(new Events(), metrics, { drop: () => undefined });
+    const announcer = new Announcer(new Events(), metrics, { drop: () => undefined, dropUnsubscribed() {} });
     const message = Message.from({ topic: 'a', payload: 'x' }, undefined, 0, 0);
     const countedFor = (reason: DropReason, isForOne: boolean) => {
       metrics.counts.fill(0);

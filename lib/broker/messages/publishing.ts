@@ -113,7 +113,7 @@ export class Publishing {
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) if (this.#share(message, groups[at])) taken++;
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
-      this.#services.announcer.dropped(message, 'no_subscribers', undefined, route);
+      this.#services.announcer.unsubscribed(message, route);
     }
     return taken;
   }

@@ -49,21 +49,24 @@ const BYTES_PER_CHARACTER = 2;
 
 /** A record in memory, which is used again for another one when it is no longer held. */
 export class KeptRecord extends Link<KeptRecord> {
-  number = 0;
-  since = 0;
-  at = 0;
-  code: RecordedCode = 'connected';
-  row: RecordedEntry = NOTHING;
-  count = 0;
-  qos: QoS = 0;
-  clientId: string | undefined = undefined;
-  publisher: string | undefined = undefined;
+  // the fields that a repeated drop reads and writes are beside each other
   topic: string | undefined = undefined;
-  rule: string | undefined = undefined;
-  address: string | undefined = undefined;
+  publisher: string | undefined = undefined;
+  clientId: string | undefined = undefined;
+  code: RecordedCode = 'connected';
+  qos: QoS = 0;
   detail: string | undefined = undefined;
   /** Number of lists that contain the record. */
   holders = 0;
+  count = 0;
+  at = 0;
+  /** True if it was counted again since its number was given. */
+  isRepeated = false;
+  number = 0;
+  since = 0;
+  row: RecordedEntry = NOTHING;
+  rule: string | undefined = undefined;
+  address: string | undefined = undefined;
 
   /** Estimated memory, in bytes. Strings that name a key are counted with the key. */
   get bytes(): number {
@@ -93,6 +96,26 @@ export class KeptRecord extends Link<KeptRecord> {
     );
   }
 
+  /** The same for a drop, without the fields that such records do not have. */
+  isDropOf(
+    code: RecordedCode,
+    topic: string,
+    qos: QoS,
+    publisher: string,
+    clientId: string | undefined,
+    detail: string | undefined
+  ): boolean {
+    return (
+      this.topic === topic &&
+      this.publisher === publisher &&
+      this.clientId === clientId &&
+      this.code === code &&
+      this.qos === qos &&
+      this.detail === detail &&
+      this.holders > 0
+    );
+  }
+
   fill(
     code: RecordedCode,
     row: RecordedEntry,
@@ -117,12 +140,24 @@ export class KeptRecord extends Link<KeptRecord> {
     this.holders = 0;
   }
 
+  /** Begin to count. */
+  begin(number: number, count: number, since: number, at: number): void {
+    this.since = since;
+    this.count = count;
+    this.at = at;
+    this.renumber(number);
+  }
+
   /** Count some more. */
-  add(number: number, count: number, at: number): void {
-    this.number = number;
-    if (this.count === 0) this.since = at;
+  repeat(count: number, at: number): void {
     this.count += count;
     this.at = at;
+    this.isRepeated = true;
+  }
+
+  renumber(number: number): void {
+    this.number = number;
+    this.isRepeated = false;
   }
 
   /** Note that no list contains the record. It equals no other one until it is filled again. */

@@ -1,12 +1,13 @@
 // The log keeps one copy of each record, and lists of records by client (receiver or publisher), topic and rule. A
 // record that is in no list, and the oldest ones when `maxBytes` is exceeded, are removed. A flood of one
 // client therefore displaces its own records only. Equal records are one with a count: it is looked for among the
-// records of one key, and moves to the end of the order. A repeated drop allocates nothing.
+// records of one key, and moves to the end of the order when the log is read. A repeated drop allocates nothing.
 //
 // The packet path drops up to a million messages a second, and has about 20 ns for each record. So the route of a topic
-// without subscribers, and the outlet of a session, pass the record of their last drop, which is usually equal (15 ns). A
-// search takes 75 ns, and a new record up to 1.2 us, because it displaces others: after `MAX_SEARCHES` in a tenth of a second, the
-// drops of a client that equal no known record are summarised in one, without topic.
+// without subscribers counts the drops of its last publisher, which are added when the log is read, and the outlet of a
+// session passes the record of its last drop, which is usually equal. A search takes 75 ns, and a new record up to 1.2 us,
+// because it displaces others: after `MAX_SEARCHES` in a tenth of a second, the drops of a client that equal no known
+// record are summarised in one, without topic.
 
 import type { TimeReading } from '../../base/time-reading.ts';
 import type { DropReason } from '../../events/reasons.ts';
@@ -16,12 +17,15 @@ import { Chain } from './chain.ts';
 import { KeptRecord, type ReasonSubject } from './kept-record.ts';
 import { type Key, KeyTable } from './key-table.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
+import { RepeatedDrop, type UnsubscribedRoute } from './repeated-drop.ts';
 
 /** Records that are kept: for each client (or address), topic and rule, and for how many of them. */
 const CLIENT_LIMITS = { keys: 10_000, records: 32 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
 const RULE_LIMITS = { keys: 10_000, records: 16 };
 
+/** Maximum number of routes that count drops which are not in the log yet. */
+const MAX_ROUTES = 4_096;
 /** Maximum number of drops whose record is searched for in `SEARCH_MS`. */
 const MAX_SEARCHES = 200;
 const SEARCH_MS = 100;
@@ -49,7 +53,7 @@ export class ReasonLog {
   readonly maxBytes: number;
   readonly #time: TimeReading;
   #tables: Tables | undefined = undefined;
-  /** All records, in the order of their numbers. */
+  /** All records, in the order of their numbers: that of their times after `#putInOrder`. */
   readonly #order = new Chain<KeptRecord>();
   /** A record that is used again. */
   #spare: KeptRecord | undefined = undefined;
@@ -61,6 +65,8 @@ export class ReasonLog {
   /** Searches since this monotonic time. */
   #searches = 0;
   #searchesSinceMs = -Infinity;
+  /** The routes with drops that are not in the log yet. */
+  readonly #routes: UnsubscribedRoute[] = [];
   /** Wall-clock time of the last drop that was summarised. */
   #summarisedAt = -Infinity;
 
@@ -71,16 +77,19 @@ export class ReasonLog {
 
   /** Number of records. */
   get size(): number {
+    this.#takeRepeated();
     return this.#size;
   }
 
   /** Number of records that are drops. */
   get drops(): number {
+    this.#takeRepeated();
     return this.#drops;
   }
 
   /** Estimated memory, in bytes. */
   get bytes(): number {
+    this.#takeRepeated();
     return this.#bytes;
   }
 
@@ -100,20 +109,35 @@ export class ReasonLog {
     detail?: string,
     last?: KeptRecord
   ): KeptRecord | undefined {
+    if (last?.isDropOf(code, topic, qos, publisher, receiver, detail) === true) return this.#repeated(last, count);
     if (this.maxBytes === 0) return undefined;
     topic = cut(topic);
     publisher = cut(publisher);
     if (receiver !== undefined) receiver = cut(receiver);
     if (detail !== undefined) detail = cut(detail);
     const known = this.#known(last, code, topic, qos, publisher, receiver, detail);
-    if (known !== undefined) return this.#again(known, count);
+    if (known !== undefined) return this.#repeated(known, count);
     const isSummarised = (receiver !== undefined || publisher !== '') && this.#isFlooded();
     if (!isSummarised) return this.#add(code, topic, qos, publisher, receiver, undefined, detail, count);
-    this.#summarisedAt = this.#time.wallMs;
-    const sender = receiver === undefined ? publisher : undefined;
-    const summary = this.#known(last, code, undefined, 0, sender, receiver, undefined);
-    if (summary !== undefined) return this.#again(summary, count);
-    return this.#add(code, undefined, 0, sender, receiver, undefined, undefined, count);
+    return this.#summarise(code, receiver === undefined ? publisher : undefined, receiver, count, last);
+  }
+
+  /** Record messages that were dropped because there were no subscribers. */
+  dropUnsubscribed(route: UnsubscribedRoute, qos: QoS, publisher: string, count: number): void {
+    if (this.maxBytes === 0) return;
+    const { nowMs } = this.#time;
+    const repeated = route.repeatedDrop as RepeatedDrop | undefined;
+    if (repeated !== undefined && repeated.count > 0) {
+      if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, nowMs);
+      else {
+        const last = route.lastDrop as KeptRecord | undefined;
+        route.lastDrop = this.drop(route.topic, qos, publisher, 'no_subscribers', undefined, count, undefined, last);
+      }
+      return;
+    }
+    if (repeated === undefined) route.repeatedDrop = new RepeatedDrop(publisher, qos, count, nowMs);
+    else repeated.begin(publisher, qos, count, nowMs);
+    if (this.#routes.push(route) === MAX_ROUTES) this.#takeRepeated(MAX_ROUTES - MAX_SEARCHES);
   }
 
   /** Record something else. */
@@ -129,6 +153,8 @@ export class ReasonLog {
 
   /** Read the records of keys, or all, from the latest one. A record of several keys is read once. */
   *records(keys: ReasonKeys = {}): IterableIterator<KeptRecord> {
+    this.#takeRepeated();
+    this.#putInOrder();
     if (KINDS.every((kind) => keys[kind] === undefined)) {
       for (let record = this.#order.newest; record !== undefined; record = record.older) yield record;
       return;
@@ -144,6 +170,7 @@ export class ReasonLog {
 
   /** Time of the latest record about one of these keys that is no longer kept; -Infinity if all are. */
   lostAt(keys: ReasonKeys): number {
+    this.#takeRepeated();
     let lostAt = -Infinity;
     for (const kind of KINDS) {
       const name = keys[kind];
@@ -173,14 +200,57 @@ export class ReasonLog {
     return newest?.equals(code, topic, qos, publisher, clientId, undefined, detail) === true ? newest : undefined;
   }
 
-  /** Count a record again. */
-  #again(record: KeptRecord, count: number): KeptRecord {
-    if (record !== this.#order.newest) {
-      this.#order.touch(record);
-      this.#number++;
+  /** Add the drops that are counted at routes. @param summarised number of routes, the first ones, whose drops are summarised */
+  #takeRepeated(summarised = 0): void {
+    if (this.#routes.length === 0) return;
+    // by the time of the last drop, so that a list of a key keeps the latest ones
+    const lastMs = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastMs;
+    const routes = this.#routes.splice(0).sort((a, b) => lastMs(a) - lastMs(b));
+    const { nowMs, wallMs } = this.#time;
+    for (let at = 0; at < routes.length; at++) {
+      const { topic, repeatedDrop } = routes[at];
+      const { count, publisher, qos, sinceMs, lastMs: endMs } = repeatedDrop as RepeatedDrop;
+      (repeatedDrop as RepeatedDrop).taken();
+      if (at < summarised && publisher !== '') this.#summarise('no_subscribers', cut(publisher), undefined, count);
+      else {
+        const [since, last] = [sinceMs, endMs].map((ms) => wallMs - (nowMs - ms));
+        const rest = [undefined, undefined, undefined, count, undefined] as const;
+        this.#add('no_subscribers', cut(topic), qos, cut(publisher), ...rest, last, since);
+      }
     }
-    record.add(this.#number, count, this.#time.wallMs);
+  }
+
+  /** Record drops of several topics. */
+  #summarise(
+    code: RecordedCode,
+    publisher: string | undefined,
+    receiver: string | undefined,
+    count: number,
+    last?: KeptRecord
+  ): KeptRecord | undefined {
+    this.#summarisedAt = this.#time.wallMs;
+    const summary = this.#known(last, code, undefined, 0, publisher, receiver, undefined);
+    if (summary !== undefined) return this.#repeated(summary, count);
+    return this.#add(code, undefined, 0, publisher, receiver, undefined, undefined, count);
+  }
+
+  #repeated(record: KeptRecord, count: number, at = this.#time.wallMs): KeptRecord {
+    record.repeat(count, at);
     return record;
+  }
+
+  /** Put the records that were counted again at the end of the order, by their time, and give them new numbers. */
+  #putInOrder(): void {
+    const repeated: KeptRecord[] = [];
+    for (let record = this.#order.newest; record !== undefined; record = record.older)
+      if (record.isRepeated) repeated.push(record);
+    for (const record of repeated.sort((a, b) => a.at - b.at || a.number - b.number)) {
+      if (record === this.#order.newest) record.renumber(record.number);
+      else {
+        this.#order.touch(record);
+        record.renumber(++this.#number);
+      }
+    }
   }
 
   /** Note a search, and tell whether there were too many. */
@@ -202,7 +272,9 @@ export class ReasonLog {
     rule: string | undefined,
     detail: string | undefined,
     count: number,
-    address?: string
+    address: string | undefined = undefined,
+    at = this.#time.wallMs,
+    since = at
   ): KeptRecord | undefined {
     const row = RECORDED[code];
     const tables = (this.#tables ??= this.#makeTables());
@@ -211,13 +283,13 @@ export class ReasonLog {
     if (records === undefined) return undefined;
     // events of clients and rules are one only if they are in a row, so that a history keeps their order
     const oldest = row.drop === undefined ? records.length - 1 : 0;
-    for (let at = records.length - 1; at >= oldest && at >= 0; at--)
-      if (records[at].equals(code, topic, qos, publisher, clientId, rule, detail))
-        return this.#again(records[at], count);
+    for (let i = records.length - 1; i >= oldest && i >= 0; i--)
+      if (records[i].equals(code, topic, qos, publisher, clientId, rule, detail))
+        return this.#repeated(records[i], count, at);
     const record = this.#spare ?? new KeptRecord();
     this.#spare = undefined;
     record.fill(code, row, topic, qos, publisher, clientId, rule, detail, address);
-    record.add(++this.#number, count, this.#time.wallMs);
+    record.begin(++this.#number, count, since, at);
     this.#order.add(record);
     this.#size++;
     if (isDrop(record)) this.#drops++;

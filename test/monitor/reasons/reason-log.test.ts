@@ -119,6 +119,33 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     assert.equal([...log.records({ topic: 't/900' })].length, 1);
   });
 
+  it('counts the drops of a topic without subscribers at its route until it is read, with the time of the last one', () => {
+    const { log, pass, time } = logOf();
+    const route = { topic: 't', lastDrop: undefined, repeatedDrop: undefined };
+    const since = time.wallMs;
+    for (let round = 0; round < 5; round++) {
+      log.dropUnsubscribed(route, 0, 'p', 2);
+      pass(10);
+    }
+    log.dropUnsubscribed(route, 1, 'p', 1);
+    log.dropUnsubscribed(route, 0, 'other', 1);
+    pass(5_000);
+    const shown = () =>
+      [...log.records()].map(({ publisher, qos, count, since, at }) => [publisher, qos, count, since, at]);
+    const all = [
+      ['p', 0, 10, since, since + 40],
+      ['other', 0, 1, since + 50, since + 50],
+      ['p', 1, 1, since + 50, since + 50]
+    ];
+    shown();
+    assert.deepEqual(shown(), all);
+    assert.deepEqual(shown(), all, 'they are added once');
+    log.dropUnsubscribed(route, 0, 'p', 1);
+    log.clearDrops();
+    log.dropUnsubscribed(route, 0, 'p', 1);
+    assert.deepEqual(shown(), [['p', 0, 1, time.wallMs, time.wallMs]]);
+  });
+
   it('compares a drop with the given record of the same place first', () => {
     const { log } = logOf();
     const places = Array.from({ length: 1_000 }, () => ({ last: undefined as ReturnType<ReasonLog['drop']> }));
