@@ -33,6 +33,11 @@ const VIEWS = [
   'tail?filter=none',
   'why',
   'why?topic=Commands%2F1&client=meter-1',
+  'access?clientid=meter-1&action=publish&topic=a',
+  'access?tab=rules',
+  'access?tab=bans',
+  'access?tab=users',
+  'access?tab=apps',
   'rules',
   'rule',
   'rule?id=hot',
@@ -228,6 +233,51 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.getByText('The rule was saved').waitFor();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
     assert.equal((await server.broker.rules.get('warm'))?.actions.length, 1);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('adds and removes an access rule and a ban, and shows the secret of an application once', async () => {
+    const tab = await open('access?tab=rules');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Add a rule' }).click();
+    await dialog.getByLabel('Name').fill('../x');
+    await dialog.getByLabel('Topic filter').fill('a/#');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('cell', { name: '../x' }).waitFor();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('No rules were set at run time').waitFor();
+    await page.goto(`${base}/access?tab=bans`);
+    await page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await dialog.getByLabel('Name').fill('evil/..');
+    await dialog.getByRole('button', { name: 'Ban' }).click();
+    await page.getByRole('cell', { name: 'evil/..' }).waitFor();
+    await page.goto(`${base}/access?tab=apps`);
+    await page.getByRole('button', { name: 'Add an application' }).click();
+    await dialog.getByLabel('Id').fill('robot');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByText('The secret of robot is shown only now').waitFor();
+    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('cell', { name: 'robot' }).first().waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('finds pages and clients in one box', async () => {
+    const tab = await open('');
+    const { page } = tab;
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).fill('meter-2');
+    await page.getByRole('option', { name: 'Client meter-2' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'meter-2' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).fill('alarm');
+    await page.getByRole('option', { name: 'Page Alarms' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Alarms' }).waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

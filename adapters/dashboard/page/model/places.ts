@@ -11,6 +11,7 @@ export const VIEWS = {
   alarms: 'alarms',
   tail: 'tail',
   why: 'why',
+  access: 'access',
   rules: 'rules',
   rule: 'rule'
 } as const;

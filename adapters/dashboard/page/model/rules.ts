@@ -1,23 +1,4 @@
-// Statements of rules: their errors and their topics, and the forms of their actions.
-
-/** An error of a statement at its place. */
-export interface StatementFault {
-  readonly message: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-/** The place of an error in the message of the interface: `... at line 1, column 23`. @returns undefined if it names none */
-export function faultIn(message: string): StatementFault | undefined {
-  const found = /\bline (\d+), column (\d+)/.exec(message);
-  if (found === null) return undefined;
-  const [first] = message.split('\n');
-  return {
-    message: first.replace(/^Bad Arguments: /, '').replace(/ at line \d+, column \d+.*$/, ''),
-    line: Number(found[1]),
-    column: Number(found[2])
-  };
-}
+// Statements of rules: their topics, and the forms of their actions.
 
 /** The topics after FROM, as far as they can be read while a person types. */
 export function topicsIn(statement: string): readonly string[] {

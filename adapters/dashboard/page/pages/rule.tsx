@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks';
 import { choice, go, hrefOf } from '../app/place.ts';
-import { get, RequestError, remove, request } from '../app/requests.ts';
+import { get, remove, request } from '../app/requests.ts';
 import { isAdministrator } from '../app/session.ts';
-import { faultIn } from '../model/rules.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
-import { Editor } from '../parts/editor.tsx';
+import { Editor, type Fault } from '../parts/editor.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Field } from '../parts/fields.tsx';
 import { useLoaded } from '../parts/loading.ts';
@@ -18,7 +17,7 @@ import { Metrics } from './rule/metrics.tsx';
 import { type RuleRow, RuleState } from './rule/row.tsx';
 import { Samples } from './rule/samples.tsx';
 import { TestRun } from './rule/test-run.tsx';
-import { useWords } from './rule/words.ts';
+import { useValidation, useWords } from './rule/words.ts';
 
 const R = T.rules;
 const EVERY_MS = 5_000;
@@ -105,8 +104,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
   const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
   const words = useWords(statement);
-  const message = error instanceof RequestError ? error.message : '';
-  const fault = faultIn(message);
+  const { fault, hints } = useValidation(statement);
   const change = (text: string) => {
     setStatement(text);
     setError(undefined);
@@ -152,11 +150,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
           onChange={change}
           onRun={() => setRuns((count) => count + 1)}
         />
-        {error !== undefined && (
-          <pre class="problem problem-message" role="alert">
-            {described(error).message}
-          </pre>
-        )}
+        <Faults fault={fault} hints={hints} error={error} />
         <Field field={{ name: 'description', label: R.description }} value={description} onChange={setDescription} />
         <Actions actions={actions} onChange={setActions} />
         <div class="form-buttons">
@@ -178,4 +172,35 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
 
 function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): ActionDraft {
   return { name, params, fallbacks, isNew: false };
+}
+
+/** Errors and hints about the statement, and why it was not saved. */
+function Faults({
+  fault,
+  hints,
+  error
+}: {
+  readonly fault: Fault | undefined;
+  readonly hints: readonly string[];
+  readonly error: unknown;
+}) {
+  return (
+    <>
+      {fault !== undefined && (
+        <p class="problem-message" role="alert">
+          {R.faultAt(fault.line, fault.column)} {fault.message}
+        </p>
+      )}
+      {hints.map((hint) => (
+        <p key={hint} class="warning">
+          {hint}
+        </p>
+      ))}
+      {error !== undefined && (
+        <pre class="problem problem-message" role="alert">
+          {described(error).message}
+        </pre>
+      )}
+    </>
+  );
 }

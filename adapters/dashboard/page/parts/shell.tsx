@@ -6,6 +6,7 @@ import { chooseTheme, THEMES, type Theme, theme } from '../app/theme.ts';
 import type { ViewName } from '../model/places.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
+import { Finder } from './finder.tsx';
 import { Icon } from './icons.tsx';
 import { Login } from './login.tsx';
 import { Notices } from './notices.tsx';
@@ -72,6 +73,7 @@ function Layout() {
           <bdi>{node}</bdi>
         </span>
         <span class="bar-space" />
+        <Finder />
         <LiveMark />
         <Person />
       </header>

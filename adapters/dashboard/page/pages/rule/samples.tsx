@@ -1,50 +1,64 @@
-import { RequestError, request } from '../../app/requests.ts';
+import type { DataOf } from '../../../../management/client/index.ts';
+import { get } from '../../app/requests.ts';
 import { timeText } from '../../model/format.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { T } from '../../texts.ts';
+import { offered } from './test-run.tsx';
 
 const R = T.rules;
 const EVERY_MS = 5_000;
+type Lists = DataOf<'hosted', 'GET', '/x/rules/{id}/samples'>;
 
-/** The last inputs, outputs and errors of a running rule, as far as the interface has them. */
+/** The last inputs, outputs, excluded events and errors of a rule. */
 export function Samples({ id }: { readonly id: string }) {
-  const { value, error, reload } = useLoaded(
+  const { value, error, reload } = useLoaded<Lists>(
     `samples ${id}`,
-    async (signal, isBackground) => {
-      try {
-        const { data } = await request('GET', '/x/rules/{id}/samples', { params: { id }, signal, isBackground });
-        return data as Readonly<Record<string, readonly unknown[]>>;
-      } catch (thrown) {
-        if (thrown instanceof RequestError && thrown.status === 404) return {};
-        throw thrown;
-      }
-    },
+    (signal, isBackground) => get('/x/rules/{id}/samples', { params: { id }, signal, isBackground }),
     { everyMs: EVERY_MS }
   );
   if (error !== undefined) return <Problem error={error} onRetry={reload} />;
-  const lists = Object.entries(value ?? {}).filter(([, list]) => Array.isArray(list));
-  if (lists.length === 0) return null;
+  if (value === undefined) return null;
   return (
     <section class="samples" aria-label={R.samples}>
       <h2>{R.samples}</h2>
       <div class="fact-groups">
-        {lists.map(([name, list]) => (
+        {(['inputs', 'outputs', 'rejected', 'errors'] as const).map((name) => (
           <section key={name}>
-            <h3>{name}</h3>
-            {list.length === 0 && <p class="aside">{R.noSamples}</p>}
-            {list.map((one, index) => {
-              const { at, ...rest } = one as { readonly at?: number };
-              return (
-                <div key={index}>
-                  {at !== undefined && <p class="aside number">{timeText(at, { ms: true })}</p>}
-                  <pre class="result">{JSON.stringify(rest, null, 2)}</pre>
-                </div>
-              );
-            })}
+            <h3>{R.sampleLists[name]}</h3>
+            {value[name].length === 0 && <p class="aside">{R.noSamples}</p>}
+            {value[name].toReversed().map(({ at, cut, ...rest }, index) => (
+              <Sample key={`${at} ${index}`} at={at} isCut={cut} value={rest} />
+            ))}
           </section>
         ))}
       </div>
     </section>
+  );
+}
+
+function Sample({ at, isCut, value }: { readonly at: number; readonly isCut: boolean; readonly value: object }) {
+  const { columns, output } = value as { readonly columns?: object; readonly output?: unknown };
+  const shown = output ?? value;
+  return (
+    <div>
+      <p class="sample-head">
+        <span class="aside tabular">
+          {timeText(at, { ms: true })} {isCut && R.sampleCut}
+        </span>
+        {columns !== undefined && 'event' in value && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              offered.value = JSON.stringify(columns, null, 2);
+            }}
+          >
+            {R.useSample}
+          </button>
+        )}
+      </p>
+      <pre class="result">{JSON.stringify(shown, null, 2)}</pre>
+    </div>
   );
 }

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { get, RequestError, request } from '../../app/requests.ts';
@@ -11,6 +12,9 @@ import { T } from '../../texts.ts';
 
 const R = T.rules;
 const MESSAGES = '$events/message_publish';
+
+/** An event that a person has chosen for the test elsewhere. */
+export const offered = signal<string | undefined>(undefined);
 
 /** A run of a statement with one event: a sample, or the next real message. Nothing is changed, and no action runs. */
 export function TestRun({
@@ -41,6 +45,12 @@ export function TestRun({
     setWaiting(false);
     setSample(sampleOf(row));
   });
+  const taken = offered.value;
+  useEffect(() => {
+    if (taken === undefined) return;
+    setSample(taken);
+    offered.value = undefined;
+  }, [taken]);
   const test = async () => {
     onError(undefined);
     setResult(undefined);
@@ -82,6 +92,14 @@ export function TestRun({
           </button>
         )}
       </div>
+      <Result text={result} />
+    </section>
+  );
+}
+
+function Result({ text: result }: { readonly text: string | undefined }) {
+  return (
+    <>
       {result !== undefined && (
         <>
           <h3>{R.output}</h3>
@@ -90,7 +108,7 @@ export function TestRun({
           </pre>
         </>
       )}
-    </section>
+    </>
   );
 }
 

@@ -1,40 +1,58 @@
-import { useMemo } from 'preact/hooks';
-import { get, request } from '../../app/requests.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { DataOf } from '../../../../management/client/index.ts';
+import { get, post } from '../../app/requests.ts';
 import { topicsIn } from '../../model/rules.ts';
-import type { Word } from '../../parts/editor.tsx';
+import type { Fault, Word } from '../../parts/editor.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 
 /** The event whose columns messages have. */
 const MESSAGES = '$events/message_publish';
-
-/** A function of the SQL of rules, as the interface describes it. */
-interface FunctionRow {
-  readonly name: string;
-  readonly about?: string;
-  readonly description?: string;
-  readonly usage?: string;
-}
+const TYPING_MS = 400;
 
 /** The columns and functions that a statement can use. */
 export function useWords(statement: string): readonly Word[] {
-  const { value: events } = useLoaded('events', (signal) => get('/rule_events', { signal }));
-  const { value: functions } = useLoaded('functions', async (signal) => {
-    const { data } = await request('GET', '/x/rules/functions', { signal });
-    return data as readonly FunctionRow[];
-  });
+  const { value } = useLoaded('functions', (signal) => get('/x/rules/functions', { signal }));
   const topics = topicsIn(statement).join('\n');
   return useMemo(() => {
     const wanted = new Set(topics.split('\n').map((topic) => (topic.startsWith('$events/') ? topic : MESSAGES)));
-    const columns = (events ?? []).filter(({ event }) => wanted.has(event)).flatMap((event) => event.columns);
+    const columns = (value?.events ?? []).filter(({ event }) => wanted.has(event)).flatMap((event) => event.columns);
+    const types = new Map(columns.map(({ name, type }) => [name, type]));
     return [
-      ...[...new Set(columns)].map((label): Word => ({ label, kind: 'column' })),
-      ...(functions ?? []).map(
-        ({ name, about, description, usage }): Word => ({
+      ...[...types].map(([label, about]): Word => ({ label, kind: 'column', about })),
+      ...(value?.functions ?? []).map(
+        ({ name, params, returns, about }): Word => ({
           label: name,
           kind: 'function',
-          about: about ?? description ?? usage
+          about: `${name}(${params.join(', ')}): ${returns}. ${about}`
         })
       )
     ];
-  }, [events, functions, topics]);
+  }, [value, topics]);
+}
+
+/** Errors and hints of a statement, a moment after a person has stopped typing. */
+export function useValidation(statement: string): {
+  readonly fault: Fault | undefined;
+  readonly hints: readonly string[];
+} {
+  const [answer, setAnswer] = useState<DataOf<'hosted', 'POST', '/x/rules/validate'>>();
+  useEffect(() => {
+    const aborted = new AbortController();
+    const timer = setTimeout(() => {
+      post('/x/rules/validate', { body: { rawsql: statement }, signal: aborted.signal, isBackground: true }).then(
+        setAnswer,
+        () => undefined
+      ); // saving says what is wrong
+    }, TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      aborted.abort();
+    };
+  }, [statement]);
+  return useMemo(() => {
+    const [error] = answer?.errors ?? [];
+    if (error === undefined) return { fault: undefined, hints: answer?.hints ?? [] };
+    const { message, hint, line = 1, column = 1, length } = error;
+    return { fault: { message, line, column, length }, hints: hint === undefined ? [] : [hint] };
+  }, [answer]);
 }

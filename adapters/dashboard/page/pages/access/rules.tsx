@@ -1,0 +1,143 @@
+import { request } from '../../app/requests.ts';
+import { Action } from '../../parts/confirm.tsx';
+import { CopyAs } from '../../parts/copy.tsx';
+import { Badge } from '../../parts/facts.tsx';
+import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
+import { useLoaded } from '../../parts/loading.ts';
+import { Name } from '../../parts/name.tsx';
+import { Table } from '../../parts/table.tsx';
+import { T } from '../../texts.ts';
+
+const A = T.access;
+/** Rules of each kind that are listed. */
+const MAX_RULES = 1_000;
+
+interface AclRow {
+  readonly clientid?: string;
+  readonly username?: string;
+  readonly topic: string;
+  readonly action: string;
+  readonly access: string;
+}
+
+const FIELDS: readonly FieldRow[] = [
+  {
+    name: 'subject',
+    label: A.subject,
+    type: 'choice',
+    choices: [
+      ['clientid', T.clients.id],
+      ['username', T.clients.user],
+      ['all', A.everyone]
+    ]
+  },
+  { name: 'name', label: A.name, help: A.nameHelp },
+  {
+    name: 'access',
+    label: A.access,
+    type: 'choice',
+    choices: [
+      ['allow', A.allow],
+      ['deny', A.deny]
+    ]
+  },
+  {
+    name: 'action',
+    label: T.client.action,
+    type: 'choice',
+    choices: [
+      ['pubsub', A.both],
+      ['pub', A.publish],
+      ['sub', A.subscribe]
+    ]
+  },
+  { name: 'topic', label: T.topics.filter, isRequired: true }
+];
+
+function bodyOf({ subject = 'clientid', name = '', access = 'allow', action = 'pubsub', topic = '' }: FieldTexts) {
+  return { ...(subject === 'all' ? { all: '$all' } : { [subject]: name }), topic, action, access };
+}
+
+/** The path of a rule. */
+function pathOf({ clientid, username, topic }: AclRow): string {
+  const subject =
+    clientid !== undefined
+      ? `clientid/${encodeURIComponent(clientid)}`
+      : username !== undefined
+        ? `username/${encodeURIComponent(username)}`
+        : '$all';
+  return `/acl/${subject}/topic/${encodeURIComponent(topic)}`;
+}
+
+/** The access rules that were set at run time. */
+export function Rules() {
+  const { value, error, reload } = useLoaded<readonly AclRow[]>('acl', async (signal) => {
+    const lists = await Promise.all(
+      ['/acl/clientid', '/acl/username', '/acl/$all'].map((path) =>
+        request('GET', path, { query: { _limit: MAX_RULES }, signal })
+      )
+    );
+    return lists.flatMap(({ data }) => data as readonly AclRow[]);
+  });
+  return (
+    <>
+      <div class="section-actions">
+        <CopyAs request={{ path: '/acl/clientid' }} ctl={['acl', 'list']} />
+        <Action
+          label={A.addRule}
+          submit={A.add}
+          fields={FIELDS}
+          done={A.ruleAdded}
+          run={async (values) => {
+            await request('POST', '/acl', { body: bodyOf(values) });
+            reload();
+          }}
+        >
+          {(values) => <CopyAs request={{ method: 'POST', path: '/acl', body: bodyOf(values) }} />}
+        </Action>
+      </div>
+      <Table
+        caption={A.rules}
+        rows={value}
+        error={error}
+        onRetry={reload}
+        keyOf={(row) => `${pathOf(row)} ${row.action} ${row.access}`}
+        empty={A.noRules}
+        columns={[
+          {
+            head: A.subject,
+            cell: ({ clientid, username }) =>
+              clientid !== undefined ? T.clients.id : username !== undefined ? T.clients.user : A.everyone
+          },
+          {
+            head: A.name,
+            cell: ({ clientid, username }) =>
+              (clientid ?? username) !== undefined && <Name of={(clientid ?? username) as string} />
+          },
+          { head: A.access, cell: ({ access }) => <Badge kind={access === 'allow' ? 'good' : 'bad'}>{access}</Badge> },
+          { head: T.client.action, cell: ({ action }) => action },
+          { head: T.topics.filter, isWide: true, cell: ({ topic }) => <Name of={topic} /> },
+          {
+            head: '',
+            cell: (row) => (
+              <Action
+                label={A.remove}
+                title={A.removeRule}
+                text={A.removeRuleText}
+                kind="small"
+                isDangerous
+                done={A.ruleRemoved}
+                run={async () => {
+                  await request('POST', '/x/delete', { body: { path: pathOf(row) } });
+                  reload();
+                }}
+              >
+                <CopyAs request={{ method: 'DELETE', path: pathOf(row) }} />
+              </Action>
+            )
+          }
+        ]}
+      />
+    </>
+  );
+}
