@@ -1,5 +1,6 @@
 // A tail bounds its own rows and counts what it leaves out, so the next part is taken only when the reader has taken the
-// last one. Parts are a tenth of a second apart: an event for each row would cost more than the rows.
+// last one, and a part with large rows is several events: a reader that takes nothing costs what waits in the tail. Parts
+// are a tenth of a second apart: an event for each row would cost more than the rows.
 
 import type { EventName, Tail, TailRecord } from '../../../lib/index.ts';
 import type { LiveKind, WatchContext } from './live-kind.ts';
@@ -8,6 +9,8 @@ import { optionalText, optionalTexts } from './params.ts';
 const INTERVAL_MS = 100;
 /** Bytes of a payload that are shown. */
 const SHOWN_BYTES = 4_096;
+/** Rows are sent together up to this size, in characters. */
+const EVENT_LENGTH = 65_536;
 const MAX_NAMES = 64;
 
 interface TailParams {
@@ -34,7 +37,18 @@ export const TAIL: LiveKind<TailParams> = {
 
 async function forward(tail: Tail, { broker, emit, drained }: WatchContext): Promise<void> {
   for await (const { rows, ...counts } of tail) {
-    emit({ ...counts, rows: rows.map(shown) });
+    let counted: object = counts;
+    let ready: object[] = [];
+    let length = 0;
+    for (const row of rows) {
+      ready.push(shown(row));
+      length += row.size;
+      if (length < EVENT_LENGTH) continue;
+      emit({ ...counted, rows: ready });
+      await drained();
+      [counted, ready, length] = [{}, [], 0];
+    }
+    if (ready.length > 0 || counted === counts) emit({ ...counted, rows: ready });
     await new Promise<void>((resolve) => void broker.clock.setTimeout(resolve, INTERVAL_MS));
     await drained();
   }

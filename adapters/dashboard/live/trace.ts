@@ -4,6 +4,8 @@ import { integerIn } from './params.ts';
 
 /** Maximum number of lines in an event. */
 const MAX_LINES = 200;
+/** Lines are sent together up to this size, in characters. The others follow in the next second. */
+const EVENT_LENGTH = 262_144;
 
 /** The lines of a trace as they come, beginning with those that are kept. */
 export const TRACE: LiveKind<number> = {
@@ -16,10 +18,15 @@ export const TRACE: LiveKind<number> = {
       throw new Fault('unknownRecord', `there is no trace ${id} whose lines are kept`);
     let last = 0;
     const show = () => {
-      const lines = traces.lines(id, last, MAX_LINES);
-      if (lines.length === 0) return;
-      last = lines[lines.length - 1].number;
-      emit({ lines: lines.map(({ number, line }) => ({ number, record: JSON.parse(line) })) });
+      const lines: object[] = [];
+      let length = 0;
+      for (const { number, line } of traces.lines(id, last, MAX_LINES)) {
+        if (length >= EVENT_LENGTH) break;
+        length += line.length;
+        last = number;
+        lines.push({ number, record: JSON.parse(line) });
+      }
+      if (lines.length > 0) emit({ lines });
     };
     show();
     return { close: everySecond(show) };
