@@ -35,9 +35,9 @@ interface SearchedLevel<Slot> extends Branch<SearchedLevel<Slot>> {
   readonly hashValues: Slot | undefined;
 }
 
-/** Maximum number of filters without wildcards that are compared (about 10 ms). */
+/** Maximum number of filters without wildcards that are compared (10 to 20 ms). */
 export const MAX_COMPARED = 100_000;
-/** Maximum number of levels of the trie that are visited (about 10 ms). */
+/** Maximum number of levels of the trie that are visited (10 to 40 ms). */
 export const MAX_VISITED = 10_000;
 /** Maximum number of near filters. */
 export const MAX_NEAR = 100;
