@@ -83,6 +83,7 @@ export class Decider {
   readonly code: RefusalCode;
   readonly #properties: DeciderProperties;
   #text: string | undefined = undefined;
+  #detail: string | undefined = undefined;
 
   constructor(code: RefusalCode, properties: DeciderProperties = {}) {
     this.code = code;
@@ -96,18 +97,22 @@ export class Decider {
 
   /** The decider in a phrase: `rule 3 of the source "acl": deny publish to "plant/#"`. */
   get text(): string {
-    return (this.#text ??= this.#print());
+    return this.#text ?? this.#print();
   }
 
   /** The phrase, as far as it says more than the code. */
   get detail(): string | undefined {
-    return (REFUSALS[this.code] as RefusalEntry).isSpecific ? this.text : this.#properties.why;
+    if (this.#text === undefined) this.#print();
+    return this.#detail;
   }
 
   #print(): string {
     const { why } = this.#properties;
-    const text = REFUSALS[this.code].text(this.#properties);
-    return why === undefined ? text : `${text}: ${why}`;
+    const { text, isSpecific }: RefusalEntry = REFUSALS[this.code];
+    const named = text(this.#properties);
+    this.#text = why === undefined ? named : `${named}: ${why}`;
+    this.#detail = isSpecific ? this.#text : why;
+    return this.#text;
   }
 }
 

@@ -21,6 +21,8 @@ import { RepeatedDrop, type UnsubscribedRoute } from './repeated-drop.ts';
 
 /** Records that are kept: for each client (or address), topic and rule, and for how many of them. */
 const CLIENT_LIMITS = { keys: 10_000, records: 32 };
+/** Of clients about which nothing is known but that their CONNECT was refused: anyone can invent any number of client ids. */
+const NEWCOMER_LIMITS = { keys: 2_000, records: 4 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
 const RULE_LIMITS = { keys: 10_000, records: 16 };
 
@@ -42,6 +44,7 @@ export interface ReasonKeys {
 /** The lists, which are created for the first record. */
 interface Tables {
   readonly client: KeyTable;
+  readonly newcomer: KeyTable;
   readonly topic: KeyTable;
   readonly rule: KeyTable;
   readonly address: KeyTable;
@@ -164,6 +167,8 @@ export class ReasonLog {
       const name = keys[kind];
       if (name === undefined) continue;
       for (const record of this.#tables?.[kind].get(cut(name))?.records ?? []) found.add(record);
+      const refused = kind === 'client' ? this.#tables?.newcomer.get(cut(name)) : undefined;
+      for (const record of refused?.records ?? []) found.add(record);
     }
     yield* [...found].sort((a, b) => b.number - a.number);
   }
@@ -174,7 +179,11 @@ export class ReasonLog {
     let lostAt = -Infinity;
     for (const kind of KINDS) {
       const name = keys[kind];
-      if (name !== undefined) lostAt = Math.max(lostAt, this.#tables?.[kind].lostAt(cut(name)) ?? -Infinity);
+      if (name === undefined || this.#tables === undefined) continue;
+      const { client, newcomer } = this.#tables;
+      lostAt = Math.max(lostAt, this.#tables[kind].lostAt(cut(name)));
+      if (kind === 'client' && client.get(cut(name)) === undefined)
+        lostAt = Math.max(lostAt, newcomer.lostAt(cut(name)));
     }
     // summaries are found by their client only
     return keys.topic !== undefined && keys.client === undefined ? Math.max(lostAt, this.#summarisedAt) : lostAt;
@@ -279,7 +288,10 @@ export class ReasonLog {
     const row = RECORDED[code];
     const tables = (this.#tables ??= this.#makeTables());
     const indexed = row.isFilter === true ? undefined : topic;
-    const records = comparedWith(tables, clientId, rule, indexed, publisher, address)?.records;
+    const isNewcomer =
+      row.isRefusedConnect === true && clientId !== undefined && tables.client.get(clientId) === undefined;
+    const clients = isNewcomer ? tables.newcomer : tables.client;
+    const records = comparedWith(tables, clients, clientId, rule, indexed, publisher, address)?.records;
     if (records === undefined) return undefined;
     // events of clients and rules are one only if they are in a row, so that a history keeps their order
     const oldest = row.drop === undefined ? records.length - 1 : 0;
@@ -294,7 +306,7 @@ export class ReasonLog {
     this.#size++;
     if (isDrop(record)) this.#drops++;
     this.#bytes += record.bytes;
-    tables.client.add(clientId, record);
+    clients.add(clientId, record);
     tables.client.add(publisher, record);
     tables.topic.add(indexed, record);
     tables.rule.add(rule, record);
@@ -305,8 +317,9 @@ export class ReasonLog {
 
   /** Remove a record from all lists. */
   #remove(record: KeptRecord): void {
-    const { client, topic, rule, address } = this.#tables as Tables;
+    const { client, newcomer, topic, rule, address } = this.#tables as Tables;
     client.delete(record.clientId, record);
+    newcomer.delete(record.clientId, record);
     client.delete(record.publisher, record);
     topic.delete(record.topic, record);
     rule.delete(record.rule, record);
@@ -336,6 +349,7 @@ export class ReasonLog {
     const table = (limits: typeof CLIENT_LIMITS) => new KeyTable(limits, released, grown);
     return {
       client: table(CLIENT_LIMITS),
+      newcomer: table(NEWCOMER_LIMITS),
       topic: table(TOPIC_LIMITS),
       rule: table(RULE_LIMITS),
       address: table(CLIENT_LIMITS)
@@ -348,13 +362,14 @@ const KINDS = ['client', 'topic', 'rule', 'address'] as const;
 /** The key whose records are compared with a new one: of the receiver, or else the rule, topic, publisher or address. */
 function comparedWith(
   { client, topic, rule, address: addresses }: Tables,
+  clients: KeyTable,
   clientId: string | undefined,
   ruleId: string | undefined,
   indexed: string | undefined,
   publisher: string | undefined,
   address: string | undefined
 ): Key | undefined {
-  if (clientId !== undefined) return client.use(clientId);
+  if (clientId !== undefined) return clients.use(clientId);
   if (ruleId !== undefined) return rule.use(ruleId);
   if (indexed !== undefined) return topic.use(indexed);
   if (publisher) return client.use(publisher);

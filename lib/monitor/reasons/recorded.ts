@@ -15,6 +15,8 @@ export interface RecordedEntry {
   readonly cause?: CauseCode;
   /** The cause if the record names a receiver; default `cause`. */
   readonly causeOfReceiver?: CauseCode;
+  /** Set if it is a refused CONNECT. Such records displace no others of clients that have connected. */
+  readonly isRefusedConnect?: true;
   /** Set if `topic` is a topic filter. Such records are not found by a topic. */
   readonly isFilter?: true;
 }
@@ -61,21 +63,22 @@ function refusal(about: string, cause: CauseCode): RecordedEntry {
   return { about, cause, drop: 'not_authorized' };
 }
 
+function refusedConnect(why: string, cause: CauseCode): RecordedEntry {
+  return { about: `The client could not connect: ${why}.`, cause, isRefusedConnect: true };
+}
+
 /** Records other than drops and ends of connections. */
 const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   connected: { about: 'The client connected.' },
   subscribed: { about: 'The client subscribed.', isFilter: true },
   unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
   session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
-  connect_refused: {
-    about: 'The client could not connect, for another reason than those below.',
-    cause: 'connect_refused'
-  },
-  wrong_password: { about: 'The client could not connect: wrong user name or password.', cause: 'wrong_password' },
-  token_expired: { about: 'The client could not connect: its token has expired.', cause: 'token_expired' },
-  banned: { about: 'The client could not connect: it is banned.', cause: 'banned' },
+  connect_refused: refusedConnect('its CONNECT was refused', 'connect_refused'),
+  wrong_password: refusedConnect('wrong user name or password', 'wrong_password'),
+  token_expired: refusedConnect('its token has expired', 'token_expired'),
+  banned: refusedConnect('it is banned', 'banned'),
+  connection_limit: refusedConnect('a limit was reached', 'connection_limit'),
   taken_over: { about: 'A connection with the same client id and Clean Start ended the session.', cause: 'taken_over' },
-  connection_limit: { about: 'The client could not connect: a limit was reached.', cause: 'connection_limit' },
   subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
   acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
   acl_file_rule: refusal('A PUBLISH was refused by a rule of a list or file.', 'acl_file_rule'),

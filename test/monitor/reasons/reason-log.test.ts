@@ -239,4 +239,34 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     log.clearDrops();
     assert.equal(log.drops, 0);
   });
+
+  it('keeps the records of clients that have connected while others invent client ids', () => {
+    const { log, pass } = logOf();
+    log.add('connected', { clientId: 'known' });
+    log.add('wrong_password', { clientId: 'known', address: '192.0.2.1', detail: 'wrong (from 192.0.2.1)' });
+    for (let number = 0; number < 20_000; number++) {
+      pass(1);
+      const address = `198.51.100.${number % 250}`;
+      log.add('wrong_password', { clientId: `invented ${number}`, address, detail: `wrong (from ${address})` });
+    }
+    const codes = (client: string) => [...log.records({ client })].map(({ code }) => code);
+    assert.deepEqual(codes('known'), ['wrong_password', 'connected']);
+    assert.equal(log.lostAt({ client: 'known' }), -Infinity);
+    assert.deepEqual(codes('invented 19999'), ['wrong_password']);
+    assert.deepEqual(codes('invented 0'), []);
+    assert.ok(log.lostAt({ client: 'invented 0' }) > -Infinity, 'a record is missing');
+    const [last] = log.records({ address: '198.51.100.249' });
+    assert.equal(last.clientId, 'invented 19999', 'it is found by its address');
+  });
+
+  it('joins the records of a client that was refused before it could connect', () => {
+    const { log } = logOf();
+    log.add('wrong_password', { clientId: 'c', detail: 'first' });
+    log.add('connected', { clientId: 'c' });
+    log.add('banned', { clientId: 'c', detail: 'last' });
+    assert.deepEqual(
+      [...log.records({ client: 'c' })].map(({ detail }) => detail),
+      ['last', undefined, 'first']
+    );
+  });
 });
