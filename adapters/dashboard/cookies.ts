@@ -1,10 +1,14 @@
 // The cookie of a session [RFC 6265]. Cookies of one host are shared by all of its ports, so the name tells consoles of
-// several brokers apart; `HttpOnly` keeps scripts from it, `SameSite=Strict` pages of other sites.
+// several brokers apart; `HttpOnly` keeps scripts from it, `SameSite=Strict` pages of other sites. A page without TLS cannot
+// replace a cookie with `Secure` [RFC 6265bis 5.7], so those with TLS have another name, whose prefix browsers check.
 
 import { crypto } from '../rest/index.ts';
 
 /** Maximum number of cookies of one name that are looked at: browsers send those of longer paths first. */
 const MAX_COOKIES = 8;
+
+/** The prefix of the names of cookies with `Secure`. */
+const SECURE = '__Secure-';
 
 /** The name of the cookie of a console. @param mount the path at which the host app has it */
 export function cookieName(mount: string, node: string): string {
@@ -12,13 +16,13 @@ export function cookieName(mount: string, node: string): string {
   return `embermq-${digest.slice(0, 16)}`;
 }
 
-/** The values of the cookies of a name in a header `Cookie`. */
+/** The values of the cookies of a name in a header `Cookie`, with and without `Secure`. */
 export function cookieValues(header: string | undefined, name: string): readonly string[] {
   if (header === undefined) return [];
   const found: string[] = [];
   for (const pair of header.split(';')) {
     const at = pair.indexOf('=');
-    if (at < 0 || pair.slice(0, at).trim() !== name) continue;
+    if (at < 0 || pair.slice(0, at).trim().replace(SECURE, '') !== name) continue;
     found.push(pair.slice(at + 1).trim());
     if (found.length === MAX_COOKIES) break;
   }
@@ -32,7 +36,8 @@ export function cookieText(
   { mount, isSecure }: { readonly mount: string; readonly isSecure: boolean }
 ): string {
   const end = value === undefined ? '; Max-Age=0' : '';
-  return `${name}=${value ?? ''}; Path=${pathOf(mount)}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}${end}`;
+  const [prefix, secure] = isSecure ? [SECURE, '; Secure'] : ['', ''];
+  return `${prefix}${name}=${value ?? ''}; Path=${pathOf(mount)}; HttpOnly; SameSite=Strict${secure}${end}`;
 }
 
 /** The path of the cookie. Browsers compare it with the path of the URL as it is, and a semicolon would end it. */

@@ -1,4 +1,6 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { Server as HttpServer, IncomingMessage } from 'node:http';
+import type { Http2SecureServer } from 'node:http2';
+import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
@@ -27,7 +29,7 @@ export interface Dashboard extends HttpMounts {
    * @param server of node:http, node:https, or node:http2 with `allowHTTP1`
    * @returns a function that ends this
    */
-  readonly attachUpgrades: (server: Server) => () => void;
+  readonly attachUpgrades: (server: HttpServer | HttpsServer | Http2SecureServer) => () => void;
 }
 
 /**
@@ -48,6 +50,6 @@ export function dashboard(broker: Broker, options: DashboardOptions = {}): Dashb
   return {
     ...mountsOf(broker, [service], 'answering a request of the console'),
     handleUpgrade,
-    attachUpgrades: (server) => upgradesOf(server).take(handleUpgrade)
+    attachUpgrades: (server) => upgradesOf(server as HttpServer).take(handleUpgrade)
   };
 }

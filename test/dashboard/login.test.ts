@@ -58,7 +58,8 @@ describe('The login to the console', () => {
     const browser = server.browser();
     const headers = { host: 'console.example', origin: 'https://console.example' };
     await browser.send('POST', '/login', { id: 'ann', password: PASSWORD }, headers);
-    assert.match(browser.setCookie ?? '', /; Secure$/);
+    assert.match(browser.setCookie ?? '', /^__Secure-embermq-\w+=.*; Secure$/);
+    assert.equal((await browser.send('GET', '/session')).status, 200);
   });
 
   it('gives brokers with other names another cookie, since all ports of a machine share the cookies', async () => {
