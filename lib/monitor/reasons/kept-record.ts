@@ -60,7 +60,7 @@ export class KeptRecord extends Link<KeptRecord> {
   holders = 0;
   count = 0;
   at = 0;
-  /** True if it was counted again since its number was given. */
+  /** True if its place in the order may be wrong. */
   isRepeated = false;
   number = 0;
   since = 0;
@@ -140,12 +140,13 @@ export class KeptRecord extends Link<KeptRecord> {
     this.holders = 0;
   }
 
-  /** Begin to count. */
-  begin(number: number, count: number, since: number, at: number): void {
+  /** Begin to count. @param isLate true if later records may be in the log already */
+  begin(number: number, count: number, since: number, at: number, isLate: boolean): void {
     this.since = since;
     this.count = count;
     this.at = at;
-    this.renumber(number);
+    this.number = number;
+    this.isRepeated = isLate;
   }
 
   /** Count some more. */

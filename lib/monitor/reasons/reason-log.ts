@@ -128,18 +128,19 @@ export class ReasonLog {
   /** Record messages that were dropped because there were no subscribers. */
   dropUnsubscribed(route: UnsubscribedRoute, qos: QoS, publisher: string, count: number): void {
     if (this.maxBytes === 0) return;
-    const { nowMs } = this.#time;
+    const { wallMs } = this.#time;
     const repeated = route.repeatedDrop as RepeatedDrop | undefined;
     if (repeated !== undefined && repeated.count > 0) {
-      if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, nowMs);
+      if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, wallMs);
       else {
         const last = route.lastDrop as KeptRecord | undefined;
         route.lastDrop = this.drop(route.topic, qos, publisher, 'no_subscribers', undefined, count, undefined, last);
       }
       return;
     }
-    if (repeated === undefined) route.repeatedDrop = new RepeatedDrop(publisher, qos, count, nowMs);
-    else repeated.begin(publisher, qos, count, nowMs);
+    this.#number++;
+    if (repeated === undefined) route.repeatedDrop = new RepeatedDrop(publisher, qos, count, wallMs, this.#number);
+    else repeated.begin(publisher, qos, count, wallMs, this.#number);
     if (this.#routes.push(route) === MAX_ROUTES) this.#takeRepeated(MAX_ROUTES - MAX_SEARCHES);
   }
 
@@ -213,18 +214,16 @@ export class ReasonLog {
   #takeRepeated(summarised = 0): void {
     if (this.#routes.length === 0) return;
     // by the time of the last drop, so that a list of a key keeps the latest ones
-    const lastMs = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastMs;
-    const routes = this.#routes.splice(0).sort((a, b) => lastMs(a) - lastMs(b));
-    const { nowMs, wallMs } = this.#time;
+    const lastAtOf = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastAt;
+    const routes = this.#routes.splice(0).sort((a, b) => lastAtOf(a) - lastAtOf(b));
     for (let at = 0; at < routes.length; at++) {
       const { topic, repeatedDrop } = routes[at];
-      const { count, publisher, qos, sinceMs, lastMs: endMs } = repeatedDrop as RepeatedDrop;
+      const { count, publisher, qos, since, lastAt, number } = repeatedDrop as RepeatedDrop;
       (repeatedDrop as RepeatedDrop).taken();
       if (at < summarised && publisher !== '') this.#summarise('no_subscribers', cut(publisher), undefined, count);
       else {
-        const [since, last] = [sinceMs, endMs].map((ms) => wallMs - (nowMs - ms));
         const rest = [undefined, undefined, undefined, count, undefined] as const;
-        this.#add('no_subscribers', cut(topic), qos, cut(publisher), ...rest, last, since);
+        this.#add('no_subscribers', cut(topic), qos, cut(publisher), ...rest, lastAt, since, number);
       }
     }
   }
@@ -248,17 +247,22 @@ export class ReasonLog {
     return record;
   }
 
-  /** Put the records that were counted again at the end of the order, by their time, and give them new numbers. */
+  /** Put the records in the order of their times. Those that are no longer in the order of their numbers get new ones. */
   #putInOrder(): void {
-    const repeated: KeptRecord[] = [];
-    for (let record = this.#order.newest; record !== undefined; record = record.older)
-      if (record.isRepeated) repeated.push(record);
-    for (const record of repeated.sort((a, b) => a.at - b.at || a.number - b.number)) {
-      if (record === this.#order.newest) record.renumber(record.number);
-      else {
-        this.#order.touch(record);
-        record.renumber(++this.#number);
-      }
+    const all: KeptRecord[] = [];
+    let isInOrder = true;
+    for (let record = this.#order.oldest; record !== undefined; record = record.newer) {
+      all.push(record);
+      if (record.isRepeated) isInOrder = false;
+    }
+    if (isInOrder) return;
+    this.#order.clear();
+    let last = 0;
+    for (const record of all.sort((a, b) => a.at - b.at || a.number - b.number)) {
+      this.#order.add(record);
+      if (record.number <= last) record.renumber(++this.#number);
+      else record.renumber(record.number);
+      last = record.number;
     }
   }
 
@@ -283,7 +287,8 @@ export class ReasonLog {
     count: number,
     address: string | undefined = undefined,
     at = this.#time.wallMs,
-    since = at
+    since = at,
+    number = ++this.#number
   ): KeptRecord | undefined {
     const row = RECORDED[code];
     const tables = (this.#tables ??= this.#makeTables());
@@ -301,7 +306,7 @@ export class ReasonLog {
     const record = this.#spare ?? new KeptRecord();
     this.#spare = undefined;
     record.fill(code, row, topic, qos, publisher, clientId, rule, detail, address);
-    record.begin(++this.#number, count, since, at);
+    record.begin(number, count, since, at, number < this.#number);
     this.#order.add(record);
     this.#size++;
     if (isDrop(record)) this.#drops++;

@@ -15,30 +15,34 @@ export class RepeatedDrop {
   qos: QoS;
   /** 0: all are in the log. */
   count: number;
-  /** Monotonic times of the first and the last one. */
-  sinceMs: number;
-  lastMs: number;
+  /** Times of the first and the last one, in milliseconds since 1970. */
+  since: number;
+  lastAt: number;
+  /** Number of the record that these drops begin. */
+  number: number;
 
-  constructor(publisher: string, qos: QoS, count: number, nowMs: number) {
+  constructor(publisher: string, qos: QoS, count: number, at: number, number: number) {
+    this.number = number;
     this.publisher = publisher;
     this.qos = qos;
     this.count = count;
-    this.sinceMs = nowMs;
-    this.lastMs = nowMs;
+    this.since = at;
+    this.lastAt = at;
   }
 
-  add(count: number, nowMs: number): void {
+  add(count: number, at: number): void {
     this.count += count;
-    this.lastMs = nowMs;
+    this.lastAt = at;
   }
 
   /** Count the drops of another publisher, or from now on. */
-  begin(publisher: string, qos: QoS, count: number, nowMs: number): void {
+  begin(publisher: string, qos: QoS, count: number, at: number, number: number): void {
+    this.number = number;
     this.publisher = publisher;
     this.qos = qos;
     this.count = count;
-    this.sinceMs = nowMs;
-    this.lastMs = nowMs;
+    this.since = at;
+    this.lastAt = at;
   }
 
   /** Note that the drops are in the log. */
