@@ -1,7 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import type { WorkTime } from '../base/slices.ts';
 import type { CompileContext } from '../sql/compile-events.ts';
-import { compileStatement } from '../sql/compile-statement.ts';
+import { compileStatement, type Excluded } from '../sql/compile-statement.ts';
 import { ruleDialect } from '../sql/dialect.ts';
 import { commonFunctions } from '../sql/functions/all.ts';
 import type { FunctionTools, SqlFunction } from '../sql/functions/function.ts';
@@ -11,7 +11,7 @@ import type { EventColumns } from '../sql/row.ts';
 import { SqlError } from '../sql/sql-error.ts';
 import { parseStatement } from '../sql/statement.ts';
 import type { FromTopic, Statement } from '../sql/tree.ts';
-import type { Value, ValueObject } from '../sql/values.ts';
+import type { Value } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
 import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
@@ -46,21 +46,20 @@ export interface Plan {
    * Evaluate the statement for an event.
    * @param row the columns of the event
    * @param hints receives remarks on possible mistakes in the statement
+   * @param excluded receives the values that WHERE has read, if it is not true
    * @returns the outputs, with FOREACH any number, otherwise one; undefined if WHERE is not true
    * @throws SqlFailure
    */
-  run(row: EventColumns, hints?: string[]): readonly Value[] | undefined;
+  run(row: EventColumns, hints?: string[], excluded?: Excluded): readonly Value[] | undefined;
   /** The same in steps, for tests: the generator yields after each element of FOREACH. */
   steps(row: EventColumns, hints?: string[]): Generator<void, readonly Value[] | undefined>;
-  /** The values that WHERE reads from an event, by their text. @throws SqlFailure */
-  whereValues(row: EventColumns): ValueObject;
 }
 
 /** The placeholder for a statement that cannot be compiled at present. */
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    ...{ hints: [], columns: [], decoded: [], run: () => undefined, steps: noSteps, whereValues: () => ({}) }
+    ...{ hints: [], columns: [], decoded: [], run: () => undefined, steps: noSteps }
   };
 }
 
@@ -132,7 +131,7 @@ export function checkStatement(sql: unknown): asserts sql is string {
 function originOf(
   statement: Statement,
   sql: string
-): Omit<Plan, 'sql' | 'run' | 'steps' | 'whereValues' | 'hints' | 'columns' | 'decoded'> {
+): Omit<Plan, 'sql' | 'run' | 'steps' | 'hints' | 'columns' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();
   for (const source of statement.from) {

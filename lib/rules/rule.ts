@@ -192,7 +192,7 @@ export class BrokerRule {
     const row = plan.usesMetadata ? withMetadata(event, this.id) : event;
     let outputs: readonly Value[] | undefined;
     try {
-      outputs = plan.run(row);
+      outputs = plan.run(row, undefined, sampler.excluded);
     } catch (error) {
       meter.fail();
       if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
@@ -203,7 +203,7 @@ export class BrokerRule {
     if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
     if (outputs === undefined) {
       meter.exclude();
-      if (sampler.rejected.isOpen) sampler.addRejected(event, row, plan);
+      if (sampler.rejected.isOpen) sampler.addRejected(event);
       return;
     }
     meter.pass();

@@ -23,22 +23,28 @@ export const ELEMENT = 'item';
 const JSON_LIST =
   'FOREACH was given a string that contains a JSON list; a string has no elements: use json_decode(...)';
 
+/**
+ * Takes the values that WHERE has read of an event that it excludes. They are taken during the evaluation, because another one could have
+ * effects: functions of the app, and `kv_store_put`.
+ */
+export interface Excluded {
+  readonly isWanted: boolean;
+  /** The values by their text in the statement; absent ones are left out. */
+  values: Readonly<Record<string, Value>> | undefined;
+}
+
 /** A compiled statement. */
 interface CompiledStatement {
   /**
    * Evaluate the statement for an event.
    * @param hints receives remarks on possible mistakes in the statement
+   * @param excluded receives the values that WHERE has read, if it is not true
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined if WHERE is not true
    * @throws SqlFailure
    */
-  readonly run: (row: EventColumns, hints?: string[]) => readonly Value[] | undefined;
+  readonly run: (row: EventColumns, hints?: string[], excluded?: Excluded) => readonly Value[] | undefined;
   /** The same evaluation in steps: the generator yields after each element of FOREACH. */
   readonly steps: (row: EventColumns, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
-  /**
-   * The values that WHERE reads from an event, as they are written: columns, paths and aliases. Absent values are left out.
-   * @throws SqlFailure
-   */
-  readonly whereValues: (row: EventColumns) => Readonly<Record<string, Value>>;
 }
 
 /** A FOREACH list whose elements are being processed. */
@@ -89,16 +95,16 @@ class StatementCompiler {
     const reads = earlyReads ?? this.#reads(where);
     const { slotCount } = expressions;
     const count = valuesOf(fields, slotCount);
-    const run: CompiledStatement['run'] = (row) => {
+    const run: CompiledStatement['run'] = (row, _, excluded) => {
       const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'WHERE';
       try {
-        if (early !== undefined && early(scope) !== true) return undefined;
+        if (early !== undefined && early(scope) !== true) return exclude(scope, reads, excluded);
         clause = 'SELECT';
         const output: Output = {};
         for (const field of compiled) field(scope, output);
         clause = 'WHERE';
-        if (late !== undefined && late(scope) !== true) return undefined;
+        if (late !== undefined && late(scope) !== true) return exclude(scope, reads, excluded);
         clause = 'SELECT';
         return [hasParts(output) ? scope.output(output, count) : output];
       } catch (error) {
@@ -110,11 +116,6 @@ class StatementCompiler {
       // biome-ignore lint/correctness/useYield: there is only one step
       *steps(row) {
         return run(row);
-      },
-      whereValues: (row) => {
-        const scope = scopeOf(row, slotCount, this.#context.text.length);
-        if (late !== undefined) for (const field of compiled) field(scope, {});
-        return valuesIn(scope, reads);
       }
     };
   }
@@ -134,7 +135,7 @@ class StatementCompiler {
     const { slotCount } = expressions;
     const count = valuesOf(does ?? [], slotCount);
     /** @returns undefined if WHERE is not true */
-    const begin = (row: EventColumns, hints: string[] | undefined): Taken | undefined => {
+    const begin = (row: EventColumns, hints: string[] | undefined, excluded?: Excluded): Taken | undefined => {
       const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'FOREACH';
       try {
@@ -143,7 +144,7 @@ class StatementCompiler {
         const elements = list(scope);
         scope.slots[slot] = elements;
         clause = 'WHERE';
-        if (filter !== undefined && filter(scope) !== true) return undefined;
+        if (filter !== undefined && filter(scope) !== true) return exclude(scope, reads, excluded);
         if (isList(elements)) return { scope, elements, shared: [...scope.slots], outputs: [] };
         if (hints !== undefined && typeof elements === 'string' && isList(decodeJson(elements))) hints.push(JSON_LIST);
         return { scope, elements: [], shared: [], outputs: [] };
@@ -176,8 +177,8 @@ class StatementCompiler {
       }
     };
     return {
-      run: (row, hints) => {
-        const taken = begin(row, hints);
+      run: (row, hints, excluded) => {
+        const taken = begin(row, hints, excluded);
         if (taken !== undefined) take(taken, 0, taken.elements.length);
         return taken?.outputs;
       },
@@ -188,12 +189,6 @@ class StatementCompiler {
           yield;
         }
         return taken?.outputs;
-      },
-      whereValues: (row) => {
-        const scope = scopeOf(row, slotCount, this.#context.text.length);
-        for (const helper of helpers) helper(scope, {});
-        scope.slots[slot] = list(scope);
-        return valuesIn(scope, reads);
       }
     };
   }
@@ -322,13 +317,19 @@ function scopeOf(row: EventColumns, slotCount: number, characters: number): Scop
 
 const NO_SLOTS: Value[] = [];
 
-function valuesIn(scope: Scope, reads: ReadonlyMap<string, EventClosure>): Readonly<Record<string, Value>> {
+/** Pass on the values that WHERE has read. @returns undefined: the event has no output */
+function exclude(scope: Scope, reads: ReadonlyMap<string, EventClosure>, excluded: Excluded | undefined): undefined {
+  if (excluded?.isWanted !== true) return;
   const values: Output = {};
-  for (const [text, read] of reads) {
-    const value = read(scope);
-    if (value !== undefined) setKey(values, text, value);
+  excluded.values = values;
+  try {
+    for (const [text, read] of reads) {
+      const value = read(scope);
+      if (value !== undefined) setKey(values, text, value);
+    }
+  } catch {
+    // a path can fail that WHERE has not come to; the example has the values before it
   }
-  return values;
 }
 
 /** The failure of an evaluation, labelled with its clause. */

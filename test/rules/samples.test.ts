@@ -57,6 +57,18 @@ describe('Samples of rules', () => {
     assert.deepEqual((await broker.rules.samples(list.id)).rejected[0].columns, { each: [1, 7] });
   });
 
+  it('calls no function again for the values that WHERE reads', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    let calls = 0;
+    const about = { family: 'app', params: [], returns: 'integer', about: 'Counts its calls.' } as const;
+    await broker.rules.createFunction({ name: 'counted', ...about, run: () => ++calls });
+    const { id } = await broker.rules.create({ sql: 'SELECT counted() AS n FROM "s" WHERE n > 5', actions: [] });
+    await broker.publish('s', 'x');
+    assert.deepEqual((await broker.rules.samples(id)).rejected[0].columns, { n: 1 });
+    assert.equal(calls, 1);
+  });
+
   it('keeps payloads that are not JSON if the statement reads below them, and failed functions and actions', async () => {
     await using kit = await ruleKit();
     const { broker, clock } = kit;

@@ -1,11 +1,11 @@
 import { type Sample, type SamplePace, SampleRing } from '../../base/collections/samples.ts';
 import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
+import type { Excluded } from '../../sql/compile-statement.ts';
 import { decodeJson, encodeJson } from '../../sql/json.ts';
 import type { EventColumns } from '../../sql/row.ts';
 import type { Value, ValueObject } from '../../sql/values.ts';
 import { shortJson } from '../../sql/weight.ts';
-import type { Plan } from '../plan.ts';
 import type { RuleErrorSample, RuleEvent, RuleSamples } from '../types.ts';
 import { CatalogueEvent } from './event.ts';
 import type { RuleEventName } from './event-name.ts';
@@ -26,6 +26,19 @@ interface RejectedSample extends InputSample {
 
 interface ErrorSample extends Sample, Omit<RuleErrorSample, 'at' | 'isCut' | 'columns'> {}
 
+class ExcludedValues implements Excluded {
+  values: ValueObject | undefined = undefined;
+  readonly #ring: { readonly isOpen: boolean };
+
+  constructor(ring: { readonly isOpen: boolean }) {
+    this.#ring = ring;
+  }
+
+  get isWanted(): boolean {
+    return this.#ring.isOpen;
+  }
+}
+
 type SampledEvent = RuleEvent & EventColumns;
 
 /** The samples of a rule. A caller tests `isOpen` of a ring before it calls the method that fills it. */
@@ -40,6 +53,8 @@ export class RuleSampler {
   readonly actions: SampleRing<ErrorSample>;
   /** Events whose JSON could not be decoded. */
   readonly #undecoded: SampleRing<ErrorSample>;
+  /** Takes the values that WHERE has read. */
+  readonly excluded: Excluded;
   readonly #pace: SamplePace;
 
   constructor(pace: SamplePace) {
@@ -50,6 +65,7 @@ export class RuleSampler {
     this.#undecoded = new SampleRing(pace);
     this.failed = new SampleRing(pace);
     this.actions = new SampleRing(pace);
+    this.excluded = new ExcludedValues(this.rejected);
   }
 
   addInput(event: SampledEvent): void {
@@ -60,9 +76,11 @@ export class RuleSampler {
     this.outputs.add(this.#sample(() => output));
   }
 
-  /** @param row the event as the statement has seen it */
-  addRejected(event: SampledEvent, row: EventColumns, plan: Pick<Plan, 'whereValues'>): void {
-    const sample = this.#sample(() => plan.whereValues(row));
+  /** Sample an event that WHERE has excluded, with the values in `excluded`. */
+  addRejected(event: SampledEvent): void {
+    const { values } = this.excluded;
+    this.excluded.values = undefined;
+    const sample = this.#sample(() => values ?? {});
     this.rejected.add({ ...sample, ...this.#subjectOf(event), event: event.name });
   }
 
