@@ -278,12 +278,11 @@ export type {
   RulesApi,
   RulesOptions,
   RuleTest,
-  RuleValidation,
-  StatementError
+  RuleValidation
 } from './rules/types.ts';
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/messages/queue-view.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';
-export { SqlError, SqlFailure } from './sql/sql-error.ts';
+export { SqlError, SqlFailure, type StatementError } from './sql/sql-error.ts';
 export { Float, type ObjectWith, type Value, type ValueObject, type ValueWith } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export type {
@@ -311,12 +310,18 @@ export type {
   StatusText,
   StreamBounds,
   StreamDefinition,
+  StreamErrorSample,
+  StreamInputSample,
   StreamKind,
+  StreamOutputSample,
+  StreamRejectedSample,
   StreamRuleDefinition,
   StreamRuleInput,
+  StreamRuleSamples,
   StreamRuleStatus,
   StreamRuleSummary,
   StreamRuleTest,
+  StreamStatementValidation,
   StreamsOptions,
   TestRow,
   Topology,

@@ -3,7 +3,7 @@ import { checkObject } from '../base/fields.ts';
 import { inSlices, WorkTime } from '../base/slices.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { decodeJson, encodeJson } from '../sql/json.ts';
-import { SqlError } from '../sql/sql-error.ts';
+import { statementError } from '../sql/sql-error.ts';
 import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 import { PlainEvent } from './events/event.ts';
@@ -12,7 +12,7 @@ import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import { jsonHints } from './hints.ts';
 import type { RulesHost } from './host.ts';
 import type { Plan, Planner } from './plan.ts';
-import type { RuleEventInfo, RuleFunctionInfo, RuleTest, RuleValidation, StatementError } from './types.ts';
+import type { RuleEventInfo, RuleFunctionInfo, RuleTest, RuleValidation } from './types.ts';
 
 /** Time limit of a test, in milliseconds. */
 const TEST_MS = 1_000;
@@ -71,13 +71,6 @@ function jsonOf(name: string, value: object): string {
 /** The description of a function. */
 export function functionInfo({ name, family, params, returns, about }: SqlFunction): RuleFunctionInfo {
   return { name, family, params, returns, about };
-}
-
-/** An error of a statement, from what its compiler throws. @throws other errors */
-function statementError(error: unknown): StatementError {
-  if (!(error instanceof SqlError)) throw error;
-  const { fault: message, line, column, length, hint } = error;
-  return { message, line, column, length, hint };
 }
 
 /** Answers about statements and their language, without a rule. */

@@ -8,6 +8,7 @@ import type { GivenTable, Localized, ParamTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { Attempt } from '../outbox/attempt.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
+import type { StatementError } from '../sql/sql-error.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
 import type { Target, TargetLimits } from '../targets/target.ts';
 import type { RuleEventName } from './events/event-name.ts';
@@ -324,19 +325,6 @@ export interface RuleTest {
 
 /** A function that statements can call, for documentation and for the completion of an editor. */
 export type RuleFunctionInfo = Pick<SqlFunction, 'name' | 'family' | 'params' | 'returns' | 'about'>;
-
-/** An error of a statement. */
-export interface StatementError {
-  /** In one line, without the place. */
-  readonly message: string;
-  /** From 1. Undefined, as the two that follow, if the error has no place. */
-  readonly line: number | undefined;
-  /** From 1, in UTF-16 code units. */
-  readonly column: number | undefined;
-  /** Number of UTF-16 code units of the word at the place; 0 at the end of the statement. */
-  readonly length: number | undefined;
-  readonly hint: string | undefined;
-}
 
 /** The result of a check of a statement. */
 export interface RuleValidation {

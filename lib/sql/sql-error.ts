@@ -66,6 +66,33 @@ export class SqlFailure extends BrokerError {
   }
 }
 
+/** An error of a statement. */
+export interface StatementError {
+  /** In one line, without the place. */
+  readonly message: string;
+  /** From 1. Undefined, as the two that follow, if the error has no place. */
+  readonly line: number | undefined;
+  /** From 1, in UTF-16 code units. */
+  readonly column: number | undefined;
+  /** Number of UTF-16 code units of the word at the place; 0 at the end of the statement. */
+  readonly length: number | undefined;
+  readonly hint: string | undefined;
+}
+
+/** Errors that are about a statement and have no place in it. */
+const OF_STATEMENTS = new Set(['STREAM_NOT_FOUND', 'STREAM_RULE_INVALID', 'SOURCE_NOT_FOUND', 'PROPERTY_INVALID']);
+
+/** An error of a statement, from what its compiler throws. @throws other errors */
+export function statementError(error: unknown): StatementError {
+  if (error instanceof SqlError) {
+    const { fault: message, line, column, length, hint } = error;
+    return { message, line, column, length, hint };
+  }
+  if (!(error instanceof BrokerError) || !OF_STATEMENTS.has(error.code)) throw error;
+  const none = undefined;
+  return { message: error.message, line: none, column: none, length: none, hint: none };
+}
+
 /** Refuse a value with too many nested levels, to avoid a stack overflow. @throws SqlFailure */
 export function checkLevel(level: number): void {
   if (level > MAX_LEVELS) throw new SqlFailure(`the value has more than ${MAX_LEVELS} levels`);

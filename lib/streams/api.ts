@@ -12,9 +12,11 @@ import type {
   StreamKind,
   StreamRuleDefinition,
   StreamRuleInput,
+  StreamRuleSamples,
   StreamRuleStatus,
   StreamRuleSummary,
   StreamRuleTest,
+  StreamStatementValidation,
   TestRow,
   Topology,
   Validation
@@ -68,12 +70,24 @@ export interface StreamRulesApi {
   /** @throws NotFound STREAM_RULE_NOT_FOUND */
   status(id: string): Promise<StreamRuleStatus>;
   /**
+   * The last inputs, outputs and errors of a rule, and the last rows that it has excluded. At most one of each is kept in 100 ms, of the inputs and with
+   * many rules fewer, so a sample that is not there proves nothing. They are lost with the process, and when the rule is changed. They contain
+   * payloads of clients. Integers beyond 2^53 lose digits.
+   * @throws NotFound STREAM_RULE_NOT_FOUND
+   */
+  samples(id: string): Promise<StreamRuleSamples>;
+  /**
    * @throws NotFound STREAM_RULE_NOT_FOUND; StateError STREAM_RULE_NOT_STARTED if it has not run since the process
    *   started
    */
   topology(id: string): Promise<Topology>;
   /** Check a rule without creating it. @throws as `create` */
   validate(input: StreamRuleInput): Promise<Validation>;
+  /**
+   * Check a statement, for an editor: its errors are the result, and are not thrown.
+   * @throws StateError STREAMS_STOPPED; BrokerError PACKAGE_MISSING
+   */
+  validateStatement(sql: string): Promise<StreamStatementValidation>;
   /** The plan of a rule. @throws NotFound STREAM_RULE_NOT_FOUND */
   explain(id: string): Promise<PlanNode>;
   /**

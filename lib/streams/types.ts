@@ -6,6 +6,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { GivenTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
+import type { StatementError } from '../sql/sql-error.ts';
 import type { Target } from '../targets/target.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import type { StreamFunction } from './function.ts';
@@ -380,6 +381,63 @@ export interface StreamRuleStatus {
 export interface Topology {
   readonly sources: readonly string[];
   readonly edges: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The result of a check of a statement. */
+export interface StreamStatementValidation {
+  /** Empty if the statement is valid. */
+  readonly errors: readonly StatementError[];
+  /** The streams and tables after FROM and JOIN; empty if the statement is not valid, as `columns`. */
+  readonly sources: readonly string[];
+  /** The columns that it reads, by stream or table: of those without a schema, an ambiguous name counts for each. `*` is all of them. */
+  readonly columns: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A row that has reached a stream rule. */
+export interface StreamInputSample {
+  /** Time in milliseconds since 1970. */
+  readonly at: number;
+  /** The source, as the status names it: `source_demo`. */
+  readonly node: string;
+  /** The columns that rules of the stream use. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** True if a part was left out, because its JSON is longer than 4,096 characters. */
+  readonly isCut: boolean;
+}
+
+/** An emission of a stream rule. */
+export interface StreamOutputSample {
+  readonly at: number;
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly isCut: boolean;
+}
+
+/** An error of a stream rule. */
+export interface StreamErrorSample {
+  readonly at: number;
+  /** The node, as the status names it: `op_2_filter`, `sink_mqtt_0`. */
+  readonly node: string;
+  /** The message, without secrets, cut at 256 characters. */
+  readonly message: string;
+}
+
+/** A row or a group that a stream rule has excluded. */
+export interface StreamRejectedSample {
+  readonly at: number;
+  readonly node: string;
+  /** The clause that was not true, FILTER of a window included; `late`: in event time, the row came too late. */
+  readonly reason: 'WHERE' | 'FILTER' | 'HAVING' | 'late';
+  /** The values that the condition has read, by their text in the statement; of a late row its columns. Null is left out. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly isCut: boolean;
+}
+
+/** The last five examples of each kind of a stream rule, the oldest first. */
+export interface StreamRuleSamples {
+  readonly inputs: readonly StreamInputSample[];
+  readonly outputs: readonly StreamOutputSample[];
+  readonly errors: readonly StreamErrorSample[];
+  readonly rejected: readonly StreamRejectedSample[];
 }
 
 /** Result of a validation: whether the rule could be created. */

@@ -46,6 +46,24 @@ function withFile(text: string): TestShell {
 }
 
 describe('embermq ctl stream', () => {
+  it('checks statements, and shows the samples of a rule', async () => {
+    await broker.streams.create('CREATE STREAM sampled () WITH (DATASOURCE="sampled", FORMAT="json")');
+    const [error] = (await out(['check', '--sql', 'SELECT nosuch(a) FROM sampled'])).split('\n');
+    assert.deepEqual([JSON.parse(error).line, JSON.parse(error).column], [1, 8]);
+    const checked = JSON.parse(await out(['check', 'a.json'], withFile('{"sql": "SELECT a FROM sampled"}')));
+    assert.deepEqual(checked.columns, { sampled: ['a'] });
+    const sql = 'SELECT a FROM sampled WHERE a > 5';
+    await broker.streams.rules.create({ id: 'sampled', sql, actions: [() => undefined] });
+    await broker.publish('sampled', '{"a": 3}');
+    const samples = (await out(['samples', 'sampled'])).trim().split('\n');
+    assert.deepEqual(
+      samples.map((line) => JSON.parse(line).kind),
+      ['input', 'rejected']
+    );
+    await broker.streams.rules.delete('sampled');
+    await broker.streams.delete('stream', 'sampled');
+  });
+
   it('executes statements, and shows streams and tables', async () => {
     assert.equal(
       await out(['sql', '--sql', 'CREATE STREAM demo () WITH (DATASOURCE="t")']),

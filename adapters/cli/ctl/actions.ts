@@ -131,8 +131,10 @@ const ABOUT = {
     'stream remove': 'drop a stream rule',
     'stream status': 'show the state and the metrics of a stream rule',
     'stream topology': 'list the nodes of a stream rule and what follows each',
+    'stream samples': 'show the last inputs, outputs and errors of a stream rule, and rows that it has excluded',
     'stream explain': 'show the plan of a stream rule',
     'stream validate': 'check a stream rule without creating it',
+    'stream check': 'check a statement, and print its errors with their places',
     'stream test':
       'run a query over sample rows: a JSON file with sql and rows: [{"stream": "demo", "values": {"a": 1}}]',
     'stream sql':

@@ -264,11 +264,17 @@ function causeLine(row: object): string {
   return `${new Date(at).toISOString()} ${code}${times}: ${text} ${remedy}`;
 }
 
+/** A check of a statement: its errors, or what it reads. */
+export const CHECKED: Adjustment = {
+  output: ({ valid, errors, ...record }: { readonly valid: boolean; readonly errors: object[] }) =>
+    valid ? { record } : errors
+};
+
 /** Samples by kind. */
 type Samples = Readonly<Record<string, readonly { readonly at: number }[]>>;
 
 /** Examples of a rule as rows, in the order of their times. */
-const SAMPLES: Adjustment = {
+export const SAMPLES: Adjustment = {
   output: (data: Samples) =>
     Object.entries(data)
       .flatMap(([kind, samples]) => samples.map((sample) => ({ kind: kind.replace(/s$/, ''), ...sample })))
@@ -354,10 +360,7 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     times: 'none'
   },
   'rules functions': { output: ({ functions }: { readonly functions: object[] }) => functions },
-  'rules validate': {
-    output: ({ valid, errors, ...record }: { readonly valid: boolean; readonly errors: object[] }) =>
-      valid ? { record } : errors
-  },
+  'rules validate': CHECKED,
   'rules samples': SAMPLES,
   'resources test': QUIET,
   'config get': OPTION,

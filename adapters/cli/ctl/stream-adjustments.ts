@@ -2,7 +2,7 @@
 // content of bodies.
 
 import type { Action, ActionContext } from './action.ts';
-import { type Adjustment, actionsIn, changing, choice, incomplete } from './adjustments.ts';
+import { type Adjustment, actionsIn, CHECKED, changing, choice, incomplete, SAMPLES } from './adjustments.ts';
 import { type Fields, merged, send } from './request.ts';
 
 const PLUGIN_TYPES = ['sources', 'sinks', 'functions'];
@@ -50,6 +50,8 @@ export const STREAM_ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
   'stream topology': {
     output: ({ edges }: { readonly edges: Fields }) => Object.entries(edges).map(([node, next]) => ({ node, next }))
   },
+  'stream check': CHECKED,
+  'stream samples': SAMPLES,
   'stream test': {
     output({ emissions, errors }: Tested, { note }) {
       for (const error of errors) note(`error: ${error}`);

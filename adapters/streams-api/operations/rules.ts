@@ -11,6 +11,7 @@ import {
   integer,
   listOf,
   objectOf,
+  oneOf,
   optional,
   recordOf,
   text
@@ -36,6 +37,27 @@ import {
 
 const ID = 'r1';
 const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
+
+const AT = integer('The time, in milliseconds since 1970');
+const NODE = text('The node, as in the status');
+const CUT = flag('True if a part was left out, because the sample is longer than 4,096 characters');
+const SAMPLES = objectOf({
+  inputs: listOf(objectOf({ at: AT, node: NODE, values: anyObject('The columns'), cut: CUT })),
+  outputs: listOf(objectOf({ at: AT, rows: listOf(anyObject()), cut: CUT })),
+  errors: listOf(objectOf({ at: AT, node: NODE, message: text('The error') })),
+  rejected: listOf(
+    objectOf({
+      at: AT,
+      node: NODE,
+      reason: oneOf(
+        ['WHERE', 'FILTER', 'HAVING', 'late'],
+        'The clause that was not true; late: in event time, the row came too late'
+      ),
+      values: anyObject('The values that the condition has read; of a late row its columns'),
+      cut: CUT
+    })
+  )
+});
 
 const isNotFoundShort = (id: string) => `Rule ${id} is not found`;
 
@@ -254,6 +276,60 @@ export const RULES: readonly Operation[] = [
     run: async ({ streams }, { body }) => {
       const { sources, warnings } = await streams.rules.validate(ruleInput(body, body.id));
       return { sources, valid: true, ...(warnings && { warnings }) };
+    }
+  }),
+  operation({
+    name: 'validateStatement',
+    method: 'POST',
+    path: '/x/rules/validate',
+    ctl: 'stream check [FILE] --sql',
+    descr: 'Check a statement without making a rule: its errors with their places are the answer',
+    isReading: true,
+    body: objectOf({ sql: text('The statement') }),
+    data: objectOf({
+      valid: flag('True if there are no errors'),
+      errors: listOf(
+        objectOf({
+          message: text('The error in one line'),
+          line: optional(integer('The line, from 1; absent, as the two that follow: the error has no place')),
+          column: optional(integer('The column, from 1, in UTF-16 code units')),
+          length: optional(
+            integer('Number of UTF-16 code units of the word at this place; 0: the end of the statement')
+          ),
+          hint: optional(text('Advice'))
+        })
+      ),
+      sources: listOf(text(), 'The streams and tables; empty if the statement is not valid, as the columns'),
+      columns: recordOf(listOf(text()), 'The columns that it reads, by stream or table; "*": all of them')
+    }),
+    example: {
+      body: { sql: 'SELECT * FROM demo WHERE nosuch(1)' },
+      data: { valid: false, errors: [{ line: 1, column: 26, length: 6 }], sources: [] }
+    },
+    run: async ({ streams }, { body: { sql } }) => {
+      const { errors, sources, columns } = await streams.rules.validateStatement(sql);
+      return { valid: errors.length === 0, errors, sources, columns };
+    }
+  }),
+  operation({
+    name: 'getRuleSamples',
+    method: 'GET',
+    path: '/rules/:id/samples',
+    ctl: 'stream samples ID',
+    descr:
+      'The last five inputs, outputs and errors of a rule, and rows that it has excluded; at most one of each is taken in 100 ms',
+    errorPrefix: 'get rule samples error',
+    data: SAMPLES,
+    example: { params: { id: ID }, data: { errors: [] } },
+    faultOf: unknownRule(isNotFoundShort),
+    run: async ({ streams }, { params: { id } }) => {
+      const { inputs, outputs, errors, rejected } = await streams.rules.samples(id);
+      return {
+        inputs: inputs.map(({ isCut: cut, ...sample }) => ({ ...sample, cut })),
+        outputs: outputs.map(({ isCut: cut, ...sample }) => ({ ...sample, cut })),
+        errors: errors.map((sample) => ({ ...sample })),
+        rejected: rejected.map(({ isCut: cut, ...sample }) => ({ ...sample, cut }))
+      };
     }
   }),
   operation({

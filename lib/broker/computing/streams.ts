@@ -118,7 +118,8 @@ export class Streams {
     const rules = async () => (await this.#loaded()).rules;
     const methods = {
       ...lazy(rules, 'create', 'update', 'delete', 'actor', 'get', 'list', 'start', 'stop', 'restart', 'status'),
-      ...lazy(rules, 'topology', 'tag', 'validate', 'explain', 'test')
+      ...lazy(rules, 'topology', 'samples', 'tag', 'explain'),
+      ...lazy(async () => (await rules()).checks, 'validate', 'validateStatement', 'test')
     };
     return {
       ...methods,

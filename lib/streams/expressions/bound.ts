@@ -48,6 +48,8 @@ export interface BoundExpression {
    * @throws SqlError for an invalid regular expression, if `bind` could not check it
    */
   readonly make: (tools: StreamFunctionTools) => Evaluate;
+  /** Of a condition: what it reads, such as columns, for samples of what it excludes. Absent: nothing is known. */
+  readonly reads?: readonly BoundExpression[];
 }
 
 /** A part of WHERE, which is the conjunction of its parts. */

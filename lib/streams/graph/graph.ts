@@ -8,12 +8,13 @@ import { streamRow } from '../operators/stream-row.ts';
 import { isSource, type PlannedInput, type PlannedSource, type StreamPlan } from '../plan/plan.ts';
 import { freshSlots } from '../plan/slots.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Frame, StreamRow } from '../values/tuple.ts';
+import type { Frame, StreamRow, Tuple } from '../values/tuple.ts';
 import type { Consumer } from './consumer.ts';
 import { NodeCounters, Pulse } from './counters.ts';
 import { Input, type Next } from './input.ts';
 import { type ConnectionCounters, metricsOf } from './metrics.ts';
 import { Node } from './node.ts';
+import type { StreamSampler } from './samples.ts';
 
 /** Dependencies of a graph on its rule. */
 interface GraphHost {
@@ -22,6 +23,8 @@ interface GraphHost {
   readonly pulse?: Pulse;
   readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
+  /** Takes samples. Default: none are taken. */
+  readonly sampler?: StreamSampler;
   /** Called when an operator fails on an item. */
   failed(node: string, error: unknown): void;
 }
@@ -62,6 +65,7 @@ class SourceInput extends Input implements Consumer {
   fail(error: unknown, cause?: Cause): void {
     this.#counters.arrived();
     this.#counters.failed(error, this.#clock.now());
+    this.node.sampler?.addError(this.source.sourceName, error);
     this.passError(error, cause);
   }
 
@@ -83,9 +87,11 @@ class SourceInput extends Input implements Consumer {
     };
   }
 
-  protected override sample(): number {
+  protected override sample(tuple: Tuple): number {
+    const { sampler } = this.node;
+    if (sampler?.inputs.isOpen === true) sampler.addInput(this.source.sourceName, tuple.columns());
     this.#counters.seen(this.#clock.now());
-    return super.sample();
+    return super.sample(tuple);
   }
 
   /** The counters of the source or of its preprocessor. @param connection the connection of the source */

@@ -27,6 +27,8 @@ export class Input implements Next {
   readonly #tupleOf: ((row: StreamRow) => Tuple) | undefined;
   /** The condition of a filter of rows; undefined for an operator. */
   readonly #condition: Evaluate | undefined;
+  /** Samples of the rows that the condition excludes. */
+  readonly #rejected: { readonly isOpen: boolean } | undefined;
   readonly #operator: Operator<unknown>;
   readonly #next: Next;
   readonly #port: number;
@@ -37,6 +39,7 @@ export class Input implements Next {
     this.node = node;
     const { operator } = node;
     this.#condition = 'condition' in operator ? operator.condition : undefined;
+    this.#rejected = node.sampler?.rejected;
     this.#operator = operator as Operator<unknown>;
     this.#next = node.next;
     this.#port = port;
@@ -47,11 +50,12 @@ export class Input implements Next {
 
   push(item: unknown): void {
     const tuple = this.#tupleOf === undefined ? item : this.#tupleOf(item as StreamRow);
-    const startedAt = this.items++ < this.#nextSample ? undefined : this.sample();
+    const startedAt = this.items++ < this.#nextSample ? undefined : this.sample(tuple as Tuple);
     const condition = this.#condition;
     try {
       if (condition === undefined) this.#operator.push(tuple, this.#port);
       else if (isTrue(condition(tuple as Tuple))) this.#next.push(tuple);
+      else if (this.#rejected?.isOpen === true) this.node.reject(tuple as Tuple);
     } catch (error) {
       this.node.fail(error, causeOf(tuple as Tuple | Collection));
     }
@@ -72,7 +76,7 @@ export class Input implements Next {
   }
 
   /** Begin to measure an item. @returns the time for `took` of the node */
-  protected sample(): number {
+  protected sample(_tuple: Tuple): number {
     this.#nextSample = this.items + SAMPLE - 1;
     return this.node.sample();
   }

@@ -1,13 +1,15 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import type { StreamFunctionTools } from '../function.ts';
-import type { LookupTable, Operator, RowFilter, Timers } from '../operators/operator.ts';
+import type { LookupTable, Operator, OperatorSetup, RowFilter, Timers } from '../operators/operator.ts';
 import type { PlannedNode } from '../plan/plan.ts';
 import type { Cause } from '../values/cause.ts';
+import type { Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { NodeCounters, type Pulse } from './counters.ts';
 import type { Next } from './input.ts';
 import { metricsOf } from './metrics.ts';
+import type { StreamSampler } from './samples.ts';
 
 /** Dependencies of a node on its graph. */
 interface NodeHost {
@@ -15,6 +17,7 @@ interface NodeHost {
   readonly pulse: Pulse;
   readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
+  readonly sampler?: StreamSampler;
   /** Called when an item fails: its error goes to the sinks. */
   failed(node: string, error: unknown): void;
 }
@@ -27,6 +30,7 @@ export class Node {
   readonly operator: Operator<unknown> | RowFilter;
   readonly inputs: { readonly items: number }[] = [];
   readonly #prefix: string;
+  readonly sampler: StreamSampler | undefined;
   readonly #host: NodeHost;
   /** Receives what the operator passes on. */
   readonly next: Next;
@@ -37,6 +41,7 @@ export class Node {
     this.name = plan.name;
     this.#prefix = plan.prefix ?? '';
     this.#host = host;
+    this.sampler = host.sampler;
     this.next = next;
     const counters = new NodeCounters(host.pulse);
     this.counters = counters;
@@ -46,7 +51,8 @@ export class Node {
       tools: host.tools,
       lookups: host.lookups,
       failed: (reason, cause, times) => this.fail(reason, cause, times),
-      count: (name, by = 1) => counters.count(name, by)
+      count: (name, by = 1) => counters.count(name, by),
+      rejected: (reason, tuple, values) => this.#reject(reason, tuple, values)
     });
   }
 
@@ -87,6 +93,16 @@ export class Node {
     this.counters.failed(error, this.#host.clock.now(), times);
     this.#host.failed(this.name, error);
     this.next.passError(error, cause);
+  }
+
+  /** Sample a row that the condition of a filter has excluded. */
+  reject(tuple: Tuple): void {
+    const { reason, values } = this.operator as RowFilter;
+    this.#reject(reason, tuple, values);
+  }
+
+  #reject(...[reason, tuple, values]: Parameters<Required<OperatorSetup<unknown>>['rejected']>): void {
+    if (this.sampler?.rejected.isOpen === true) this.sampler.addRejected(this.name, reason, tuple, values);
   }
 
   metrics(): [string, number | string][] {

@@ -1,7 +1,8 @@
 import type { StreamFunctionTools } from '../function.ts';
-import type { OpenLookup, Properties } from '../types.ts';
+import type { OpenLookup, Properties, StreamRejectedSample } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Evaluate } from '../values/tuple.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
+import type { StreamValueObject } from '../values/values.ts';
 
 /** Receives the output of an operator. */
 export interface Output<O> {
@@ -34,6 +35,8 @@ export interface OperatorSetup<O> {
    * @param times number of failures: all are counted, and one error is sent
    */
   failed(reason: unknown, cause?: Cause, times?: number): void;
+  /** Note that a tuple was excluded, for the samples. Absent: no samples are taken. @param values returns the values that the condition has read */
+  rejected?(reason: StreamRejectedSample['reason'], tuple: Tuple, values: (tuple: Tuple) => StreamValueObject): void;
 }
 
 /** Optional methods of steps, besides those for items. */
@@ -63,6 +66,10 @@ export interface Operator<I> extends Life {
 export interface RowFilter extends Life {
   /** A row for which it is true is passed on. @throws StreamFailure */
   readonly condition: Evaluate;
+  /** The clause of the condition. */
+  readonly reason: StreamRejectedSample['reason'];
+  /** The values that the condition reads, for a sample. */
+  readonly values: (tuple: Tuple) => StreamValueObject;
 }
 
 /** Makes an operator. Plans contain these functions, so that a rule can be started again. */

@@ -72,6 +72,7 @@ class Watermark implements Operator<Tuple> {
     if (this.#watchesIdle) this.#note(port);
     if (time < this.#watermark) {
       this.#setup.count('late_total');
+      this.#setup.rejected?.('late', tuple, (late) => late.columns());
       return;
     }
     if (!Number.isFinite(time)) throw new StreamFailure(`row timestamp ${time} is not a finite number`);

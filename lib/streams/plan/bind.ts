@@ -230,7 +230,7 @@ class Binder {
     const expression = (each: Expression) => this.#bindings.expression(each, clause);
     return {
       node,
-      filter: node.filter && expression(node.filter),
+      filter: node.filter && { ...expression(node.filter), reads: this.#bindings.reads(node.filter, clause) },
       when: node.when && expression(node.when),
       conditions: node.conditions.map(expression),
       partitionBy: node.partitionBy.length > 0 ? node.partitionBy.map(expression) : this.#partitions(node, groupBy)
@@ -250,7 +250,7 @@ class Binder {
   #having(node: Expression): BoundExpression {
     const bound = this.#bindings.expression(node, SELECT);
     this.#checkHaving(node);
-    return bound;
+    return { ...bound, reads: this.#bindings.reads(node, SELECT) };
   }
 
   /** Functions of values need an aggregate call among their arguments. @throws SqlError */

@@ -5,6 +5,7 @@
 // everything is bound.
 
 import { constantOf } from '../../sql/compile.ts';
+import { readsIn } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import type {
@@ -57,6 +58,8 @@ export interface Clause {
   readonly noAnalytics?: string;
 }
 
+/** Maximum number of values in an example of what a condition has read. */
+const MAX_READS = 20;
 const IN_AGGREGATE: Clause = { noAggregates: 'Not allowed to call aggregate functions in an aggregate function.' };
 
 interface Alias {
@@ -152,6 +155,18 @@ export class Bindings {
   /** The number of aliases so far. */
   get aliasCount(): number {
     return this.#aliases.length;
+  }
+
+  /**
+   * The parts of a bound expression that read values: columns, aliases, and calls that depend on more than their arguments. Those that may have
+   * effects are left out, because they are evaluated again: functions of the app, and `delay`.
+   */
+  reads(node: Expression, clause: Clause): readonly BoundExpression[] {
+    const { functions } = this.context;
+    const isRead = (name: string) => functions.get(name.toLowerCase())?.kind !== 'scalar';
+    const reads = new Map(readsIn(node, isRead).map((read) => [this.#measures.textOf(read), read]));
+    const bound = [...reads.values()].slice(0, MAX_READS).map((read) => this.expression(read, clause));
+    return bound.filter(({ uses }) => !uses.chance);
   }
 
   /**

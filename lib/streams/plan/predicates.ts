@@ -28,7 +28,7 @@ export function bindWhere(where: Expression | undefined, joins: readonly Join[],
     const bound = bindings.expression(node, WHERE);
     const source = onlySource(bound.uses);
     const isLegal = source !== undefined && passes(source, joins);
-    return { ...bound, movesTo: isLegal ? source : undefined };
+    return { ...bound, reads: bindings.reads(node, WHERE), movesTo: isLegal ? source : undefined };
   });
 }
 

@@ -3,6 +3,7 @@
 // as numbers where they are exact) in the last step only; before it, they are those of `values.ts`.
 
 import { InvalidInput } from '../../base/errors.ts';
+import { setKey } from '../../sql/values.ts';
 import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type {
   BoundAnalytic,
@@ -29,7 +30,7 @@ import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
 import { type Collection, causeOf, type Evaluate, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
-import { plainRow, type StreamValueObject, tooHeavy } from '../values/values.ts';
+import { isNull, plainRow, type StreamValue, type StreamValueObject, tooHeavy } from '../values/values.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
 
@@ -46,17 +47,17 @@ function step(about: string, make: (tools: StreamFunctionTools) => MakeOperator<
 }
 
 /** The filter of rows by a part of WHERE, or by FILTER of a window. The condition is the conjunction of the parts. */
-export function rowFilterStep(parts: readonly BoundExpression[], word = 'WHERE'): Step {
+export function rowFilterStep(parts: readonly BoundExpression[], word: 'WHERE' | 'FILTER' = 'WHERE'): Step {
   return {
     about: `${word} ${textOf(parts, ' AND ')}`,
-    make: ({ tools }) => ({ condition: conjunctionOf(parts, tools) })
+    make: ({ tools }) => ({ condition: conjunctionOf(parts, tools), reason: word, values: readsOf(parts, tools) })
   };
 }
 
 /** The operator for a part of WHERE after a window or a join. */
 export function filterStep(parts: readonly BoundExpression[]): Step {
   return step(`WHERE ${textOf(parts, ' AND ')}`, (tools) =>
-    makeCollectionFilter(conjunctionOf(parts, tools), tools.frame)
+    makeCollectionFilter(conjunctionOf(parts, tools), tools.frame, { reason: 'WHERE', values: readsOf(parts, tools) })
   );
 }
 
@@ -64,7 +65,8 @@ export function filterStep(parts: readonly BoundExpression[]): Step {
 export function havingStep(having: BoundExpression): Step {
   return step(`HAVING ${having.text}`, (tools) => {
     const { groupHits } = tools;
-    return makeCollectionFilter(conjunctionOf([having], tools), tools.frame, (end) => {
+    const excluded = { reason: 'HAVING', values: readsOf([having], tools) } as const;
+    return makeCollectionFilter(conjunctionOf([having], tools), tools.frame, excluded, (end) => {
       groupHits.count++;
       groupHits.lastAt = end;
     });
@@ -312,6 +314,20 @@ export function conjunctionOf(parts: readonly BoundExpression[], tools: StreamFu
   return (tuple) => {
     for (const test of tests) if (!test(tuple)) return false;
     return true;
+  };
+}
+
+/** A function that reads the values on which conditions depend. What they need is made at the first call, because most rules never take a sample. */
+function readsOf(parts: readonly BoundExpression[], tools: StreamFunctionTools): (tuple: Tuple) => StreamValueObject {
+  let reads: readonly (readonly [string, Evaluate])[] | undefined;
+  return (tuple) => {
+    reads ??= parts.flatMap(({ reads = [] }) => reads.map(({ text, make }) => [text, make(tools)] as const));
+    const values: Record<string, StreamValue> = {};
+    for (const [text, read] of reads) {
+      const value = read(tuple);
+      if (!isNull(value)) setKey(values, text, value);
+    }
+    return values;
   };
 }
 

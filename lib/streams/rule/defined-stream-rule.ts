@@ -5,16 +5,19 @@
 
 import type { ActorRef, RuleRun } from '../../base/actor.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { SamplePace } from '../../base/collections/samples.ts';
 import { errorText, StateError } from '../../base/errors.ts';
 import { OPEN_MS } from '../../targets/opener.ts';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
 import type { FormatType } from '../format.ts';
+import { NO_SAMPLES, StreamSampler } from '../graph/samples.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import type { SourceSections } from '../sources/stream-settings.ts';
 import type {
   Properties,
   StreamDefinition,
   StreamRuleDefinition,
+  StreamRuleSamples,
   StreamRuleStatus,
   StreamRuleSummary,
   Topology
@@ -75,6 +78,7 @@ export class DefinedStreamRule {
   readonly id: string;
   read: ReadStreamRule;
   #held: HeldRows | undefined;
+  #sampler: StreamSampler | undefined;
   readonly #host: StreamRuleHost;
   readonly #chart: RuleRun<StreamRuleEvent>;
   /** The last plan that was started. */
@@ -142,6 +146,15 @@ export class DefinedStreamRule {
       nextStartAt: this.#nextStartAt,
       metrics: this.isRunning ? (this.#running?.metrics() ?? {}) : {}
     };
+  }
+
+  get samples(): StreamRuleSamples {
+    return this.#sampler?.samples ?? NO_SAMPLES;
+  }
+
+  /** The samples of the rule, which its runs share. */
+  sampler(pace: SamplePace): StreamSampler {
+    return (this.#sampler ??= new StreamSampler(pace));
   }
 
   /** The rows that its streams have produced while it is being replaced. */
@@ -218,6 +231,7 @@ export class DefinedStreamRule {
   change(read: ReadStreamRule): void {
     this.read = read;
     this.#plan = undefined;
+    this.#sampler?.clear();
   }
 
   /** Replace the definition by one that runs in the same way. */
@@ -244,6 +258,7 @@ export class DefinedStreamRule {
   async drop(): Promise<void> {
     const wasRunning = this.isRunning;
     this.#nextStartAt = 0;
+    this.#sampler?.clear();
     this.#chart.send('dropped');
     if (wasRunning) this.#host.changed(this, false, undefined);
     await this.#closing;

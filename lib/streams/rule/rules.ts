@@ -7,6 +7,7 @@
 import type { ActorRef } from '../../base/actor.ts';
 import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
 import { InvalidInput, NotFound, StateError } from '../../base/errors.ts';
+import { SqlError, statementError } from '../../sql/sql-error.ts';
 import type { StreamRulesApi } from '../api.ts';
 import type { StreamTable } from '../host.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
@@ -16,9 +17,11 @@ import type {
   RuleOptions,
   StreamRuleDefinition,
   StreamRuleInput,
+  StreamRuleSamples,
   StreamRuleStatus,
   StreamRuleSummary,
   StreamRuleTest,
+  StreamStatementValidation,
   StreamsOptions,
   TestRow,
   Topology,
@@ -56,17 +59,70 @@ interface StreamRulesHost extends StreamRuleHost {
   forget(id: string): Promise<void>;
 }
 
+/** Checks and tests of rules that do not exist. */
+class StreamRuleChecks {
+  readonly #host: StreamRulesHost;
+
+  constructor(host: StreamRulesHost) {
+    this.#host = host;
+  }
+
+  async validate(input: StreamRuleInput): Promise<Validation> {
+    this.#host.checkRunning();
+    const read = readStreamRule({ id: 'validated', ...input }, this.#host.options.ruleDefaults);
+    const plan = await this.#check(read);
+    return { sources: plan.streams.map(({ definition }) => definition.name), ...warningsOf(plan) };
+  }
+
+  async validateStatement(sql: string): Promise<StreamStatementValidation> {
+    this.#host.checkRunning();
+    try {
+      const { streams } = await this.#check(readStreamRule({ sql }, this.#host.options.ruleDefaults, true));
+      const columns = streams.map(({ definition: { name }, needed }) => [name, needed === 'all' ? ['*'] : [...needed]]);
+      return {
+        errors: [],
+        sources: streams.map(({ definition }) => definition.name),
+        columns: Object.fromEntries(columns)
+      };
+    } catch (error) {
+      return { errors: [statementError(placed(error, sql))], sources: [], columns: {} };
+    }
+  }
+
+  async test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest> {
+    this.#host.checkRunning();
+    return this.#host.test(readStreamRule(input, this.#host.options.ruleDefaults, true), rows);
+  }
+
+  /** Check that a rule can be planned and that its schedule is valid. */
+  async #check(read: ReadStreamRule): Promise<RulePlan> {
+    await this.#host.schedule(read);
+    return this.#host.plan(read);
+  }
+}
+
+/** The error for a stream that does not exist, with the place of its name. */
+function placed(error: unknown, sql: string): unknown {
+  if (!(error instanceof NotFound) || error.code !== 'STREAM_NOT_FOUND') return error;
+  const { from, joins } = parseStreamStatement(sql);
+  const nodes = [from, ...joins.map(({ source }) => source)];
+  const node = nodes.find(({ name }) => error.message.includes(` stream ${name},`));
+  return node === undefined ? error : new SqlError(error.message, sql, node.start);
+}
+
 /** Default maximum number of rules. */
 const MAX_RULES = 10_000;
 
 /** `broker.streams.rules`. Changes are made one at a time. */
-export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
+export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRuleChecks> {
+  readonly checks: StreamRuleChecks;
   readonly #host: StreamRulesHost;
   readonly #rules = new Map<string, DefinedStreamRule>();
   readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
 
   constructor(host: StreamRulesHost) {
     this.#host = host;
+    this.checks = new StreamRuleChecks(host);
   }
 
   /** The rules, for the service. */
@@ -311,24 +367,16 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     return this.#find(id).status;
   }
 
+  async samples(id: string): Promise<StreamRuleSamples> {
+    return this.#find(id).samples;
+  }
+
   async topology(id: string): Promise<Topology> {
     return this.#find(id).topology;
   }
 
-  async validate(input: StreamRuleInput): Promise<Validation> {
-    this.#host.checkRunning();
-    const read = readStreamRule({ id: 'validated', ...input }, this.#host.options.ruleDefaults);
-    const plan = await this.#check(read);
-    return { sources: plan.streams.map(({ definition }) => definition.name), ...warningsOf(plan) };
-  }
-
   async explain(id: string): Promise<PlanNode> {
     return (await this.#check(this.#find(id).read)).explain;
-  }
-
-  async test(input: Pick<StreamRuleInput, 'sql' | 'options'>, rows: readonly TestRow[]): Promise<StreamRuleTest> {
-    this.#host.checkRunning();
-    return this.#host.test(readStreamRule(input, this.#host.options.ruleDefaults, true), rows);
   }
 
   emissions(id?: string): AsyncIterableIterator<RuleEmission> {

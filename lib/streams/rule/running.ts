@@ -5,6 +5,7 @@ import type { Consumer } from '../graph/consumer.ts';
 import type { Pulse } from '../graph/counters.ts';
 import { Graph } from '../graph/graph.ts';
 import { GraphEnd } from '../graph/graph-end.ts';
+import type { StreamSampler } from '../graph/samples.ts';
 import type { OutputRows, SinkNode } from '../graph/sink-node.ts';
 import type { LookupTable } from '../operators/operator.ts';
 import type { PlannedStream, StreamPlan } from '../plan/plan.ts';
@@ -41,6 +42,7 @@ interface Opened {
   readonly sinks: readonly SinkNode[];
   /** By position of the source. */
   readonly lookups: ReadonlyMap<number, LookupTable>;
+  readonly sampler: StreamSampler;
 }
 
 /** A running rule: its graph between sources and sinks. */
@@ -59,10 +61,10 @@ export class Running {
     this.#plan = plan;
     this.#opened = opened;
     this.#host = host;
-    const { pulse, tools, sinks, lookups } = opened;
+    const { pulse, tools, sinks, lookups, sampler } = opened;
     const outputs = new GraphEnd(sinks, tools.frame, (rows) => host.emitted(rows));
     const failed = (node: string, error: unknown) => host.failed(node, error);
-    this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, failed }, outputs);
+    this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, sampler, failed }, outputs);
     this.#checkpoints = host.checkpoints?.(this.graph);
   }
 

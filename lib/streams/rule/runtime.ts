@@ -4,6 +4,7 @@
 // streams: an option that has no effect is left out of it, so that checkpoints of earlier releases fit.
 
 import type { Clock } from '../../base/clock.ts';
+import { SamplePace } from '../../base/collections/samples.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { inSlices, WorkTime } from '../../base/slices.ts';
 import { loadPatterns, type PatternCompiler } from '../../sql/patterns.ts';
@@ -78,6 +79,8 @@ export class StreamRuntime {
   readonly #hub: SourceHub;
   readonly #bounds: StreamBounds;
   #patterns: PatternCompiler | undefined;
+  /** Decides when rules take samples. */
+  readonly #pace: SamplePace;
   #stopping = new AbortController();
   /** The stored state of rules with checkpoints, by rule id. */
   readonly #logs = new Map<string, RuleLog>();
@@ -86,6 +89,7 @@ export class StreamRuntime {
     this.#host = host;
     this.#service = service;
     const { options, clock } = host;
+    this.#pace = new SamplePace(clock);
     this.#bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
     this.#hub = new SourceHub({
       clock,
@@ -124,6 +128,7 @@ export class StreamRuntime {
   halt(): void {
     this.#stopping.abort();
     this.#stopping = new AbortController();
+    this.#pace.end();
   }
 
   /**
@@ -184,7 +189,11 @@ export class StreamRuntime {
   async open(rule: DefinedStreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { id, read, held } = rule;
     const { clock } = this.#host;
-    const failed = (node: string, error: unknown) => reports.failed(node, error);
+    const sampler = rule.sampler(this.#pace);
+    const failed = (node: string, error: unknown) => {
+      sampler.addError(node, error);
+      reports.failed(node, error);
+    };
     for (const name of plan.repeated)
       this.#host.warn(
         `stream rule ${id}: several columns have the name ${name}, and only the last one is kept: rename the others with AS`
@@ -195,7 +204,8 @@ export class StreamRuntime {
       pulse,
       tools: this.#toolsOf(id, clock),
       sinks: [] as SinkNode[],
-      lookups: new Map<number, LookupTable>()
+      lookups: new Map<number, LookupTable>(),
+      sampler
     };
     let running: Running | undefined;
     const filled = (sink: SinkNode, isFull: boolean) => running?.filled(sink, isFull);
@@ -220,7 +230,10 @@ export class StreamRuntime {
           return this.#hub.attach(definition, { ...need, columns }, consumer, first);
         },
         attached: (stream, consumer) => held?.passTo(consumer, stream),
-        emitted: (rows) => this.#service.emitted(id, rows),
+        emitted: (rows) => {
+          if (sampler.outputs.isOpen) sampler.addOutput(rows);
+          this.#service.emitted(id, rows);
+        },
         during: (work) => this.#host.during(work),
         dropped: ({ definition: { name } }, rows, messages) => {
           if (rule.held !== undefined) return; // the next definition receives them
