@@ -17,7 +17,9 @@ import {
 import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/model/rules.ts';
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
+import { countsOf, placed } from '../../adapters/dashboard/page/model/topology.ts';
 import { prefixesAbove, shownRows, type TopicRow, watchedFilter } from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
@@ -278,5 +280,52 @@ describe('A live tail', () => {
       ['b', 2]
     ]);
     assert.deepEqual(busiest(rows, 'topic', 2), []);
+  });
+});
+
+describe('The topology of a stream rule', () => {
+  it('has each node after all of those before it, also if there is a cycle', () => {
+    const nodes = placed({
+      sources: ['a', 'b'],
+      edges: { a: ['join'], b: ['filter'], filter: ['join'], join: ['sink'] }
+    });
+    assert.deepEqual(
+      nodes.map(({ name, layer, row }) => `${name} ${layer} ${row}`),
+      ['a 0 0', 'b 0 1', 'filter 1 0', 'join 2 0', 'sink 3 0']
+    );
+    assert.equal(placed({ sources: [], edges: { a: ['b'], b: ['a'] } }).length, 2);
+  });
+
+  it('has the counters of each node', () => {
+    const status = {
+      source_a_0_records_in_total: 3,
+      source_a_0_records_out_total: 2,
+      source_a_0_last_exception: 'no number'
+    };
+    assert.deepEqual(countsOf(status, 'source_a'), {
+      inputs: 3,
+      outputs: 2,
+      exceptions: 0,
+      lastException: 'no number'
+    });
+  });
+});
+
+describe('Rules', () => {
+  it('name their topics after FROM, also while the statement is not complete', () => {
+    assert.deepEqual(topicsIn('SELECT * FROM "a/#", "$events/client_connected" WHERE x = "b"'), [
+      'a/#',
+      '$events/client_connected'
+    ]);
+    assert.deepEqual(topicsIn("select a\nfrom 'b'"), ['b']);
+    assert.deepEqual(topicsIn('SELECT '), []);
+  });
+
+  it('take the values of parameters from fields by their types', () => {
+    assert.equal(paramOf({ type: 'number' }, '5'), 5);
+    assert.equal(paramOf({ type: 'number', enum: [-1, 0] }, '-1'), -1);
+    assert.equal(paramOf({ type: 'boolean' }, ''), undefined);
+    assert.equal(paramOf({ type: 'string', required: true }, ''), '');
+    assert.deepEqual(paramOf({ type: 'object' }, textOfParam({ a: [1] })), { a: [1] });
   });
 });

@@ -15,7 +15,8 @@ export const T = {
     alarms: 'Alarms',
     rules: 'Rules',
     rule: 'Rule',
-    streams: 'Streams'
+    streams: 'Streams',
+    stream: 'Stream rule'
   },
   groups: { observe: 'Observe', find: 'Find out', control: 'Control' },
   shell: {
@@ -523,6 +524,31 @@ export const T = {
     removeApp: 'Remove the application',
     removeAppText: 'Programs that use it are refused from now on.',
     appRemoved: 'The application was removed.'
+  },
+  streamRules: {
+    parts: 'Rules, streams and tables',
+    streams: 'Streams',
+    tables: 'Tables',
+    noRules: 'There are no rules over streams. They count, join and aggregate over time; make a stream first.',
+    noStreams: 'There are no streams. A stream gives the messages of a topic filter, or of another source, columns.',
+    noTables: 'There are no tables. A table is joined with a stream.',
+    newStream: 'New stream',
+    newTable: 'New table',
+    streamExample: 'CREATE STREAM demo (t FLOAT) WITH (DATASOURCE="sensors/+/state", FORMAT="JSON")',
+    tableExample:
+      'CREATE TABLE names (id BIGINT, name STRING) WITH (DATASOURCE="names", FORMAT="JSON", TYPE="memory", KIND="lookup", KEY="id")',
+    added: 'It was added.',
+    removeText: 'Rules that use it must be deleted first.',
+    removed: 'It was deleted.',
+    start: 'Start',
+    startText: 'The rule reads its streams from now on.',
+    stop: 'Stop',
+    stopText: 'The rule reads nothing until it is started again.',
+    done: 'Done.',
+    sinks: 'Sinks, as JSON',
+    topology: 'Topology, with records a second',
+    counts: (inputs: string, outputs: string, errors: number) =>
+      `${inputs} in, ${outputs} out${errors > 0 ? `, ${errors} errors` : ''}`
   },
   alarms: {
     present: 'Present',

@@ -13,7 +13,9 @@ export const VIEWS = {
   why: 'why',
   access: 'access',
   rules: 'rules',
-  rule: 'rule'
+  rule: 'rule',
+  streams: 'stream-rules',
+  stream: 'stream-rule'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

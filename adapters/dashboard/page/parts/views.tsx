@@ -25,7 +25,9 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' },
   access: { load: () => import('../pages/access.tsx'), group: 'control', icon: 'access' },
   rules: { load: () => import('../pages/rules.tsx'), group: 'control', icon: 'rules' },
-  rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' }
+  rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' },
+  streams: { load: () => import('../pages/streams.tsx'), group: 'control', icon: 'streams' },
+  stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

@@ -1,0 +1,58 @@
+// The topology of a stream rule as a drawing: nodes in layers from the sources to the sinks.
+
+/** Nodes and their successors, as the interface has them. */
+export interface Topology {
+  readonly sources: readonly string[];
+  readonly edges: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A node at its place: its layer, and its place in it. */
+export interface PlacedNode {
+  readonly name: string;
+  readonly layer: number;
+  readonly row: number;
+}
+
+/** Place the nodes: each in the layer after the last one of those before it. */
+export function placed({ sources, edges }: Topology): readonly PlacedNode[] {
+  const names = [...new Set([...sources, ...Object.keys(edges), ...Object.values(edges).flat()])];
+  const layers = new Map(names.map((name) => [name, 0]));
+  // as many rounds as there are nodes: a cycle cannot make it go on
+  for (let round = 0; round < names.length; round++) {
+    let hasChanged = false;
+    for (const [from, targets] of Object.entries(edges))
+      for (const to of targets) {
+        const layer = (layers.get(from) as number) + 1;
+        if (layer <= (layers.get(to) as number) || layer >= names.length) continue;
+        layers.set(to, layer);
+        hasChanged = true;
+      }
+    if (!hasChanged) break;
+  }
+  const rows = new Map<number, number>();
+  return names.map((name) => {
+    const layer = layers.get(name) as number;
+    const row = rows.get(layer) ?? 0;
+    rows.set(layer, row + 1);
+    return { name, layer, row };
+  });
+}
+
+/** Records of a node, from the status of its rule. */
+export interface NodeCounts {
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly exceptions: number;
+  readonly lastException: string;
+}
+
+/** The counters of a node. */
+export function countsOf(status: Readonly<Record<string, unknown>>, name: string): NodeCounts {
+  const value = (key: string) => status[`${name}_0_${key}`];
+  return {
+    inputs: Number(value('records_in_total') ?? 0),
+    outputs: Number(value('records_out_total') ?? 0),
+    exceptions: Number(value('exceptions_total') ?? 0),
+    lastException: `${value('last_exception') ?? ''}`
+  };
+}
