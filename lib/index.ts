@@ -243,8 +243,8 @@ export type {
   RetainedQuery,
   SubscriptionQuery
 } from './routing/directory-queries.ts';
-export type { TopicLevel } from './routing/level-count.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
+export type { TopicLevel } from './routing/topic-level.ts';
 // the actions of a rule in their stored form
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/event-name.ts';

@@ -7,6 +7,7 @@ import type { TimeReading } from '../base/time-reading.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../packets/message.ts';
 import { expiresAtMs } from '../packets/message-expiry.ts';
+import type { LevelNames } from '../topics/level-names.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained-store.ts';
 import { walkRetained } from './retained-walk.ts';
@@ -139,6 +140,11 @@ export class RetainedMessages {
   *entries(): Generator<RetainedEntry<Message>, void, undefined> {
     this.#time.read();
     for (const entry of this.#store) if (this.#isAlive(entry)) yield entry;
+  }
+
+  /** The names of a level of the topics. @param prefix the topic of the level above and a slash, or an empty string */
+  level(prefix: string): LevelNames {
+    return this.#store.level(prefix);
   }
 
   /** `seq` of the next message to be retained. */

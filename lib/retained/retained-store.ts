@@ -5,6 +5,7 @@
 
 import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from '../topics/branch.ts';
+import { type LevelNames, namesOf } from '../topics/level-names.ts';
 import { isWildcard, matches } from '../topics/topic.ts';
 
 /**
@@ -45,6 +46,8 @@ class Level<M> extends Branch<Level<M> | RetainedEntry<M>> {
   readonly offset: number;
   /** Entries whose topics end in this level; at the maximum depth also those that continue. */
   ending: RetainedEntry<M>[] | undefined = undefined;
+  /** Number of entries in the level and below it. */
+  count = 0;
 
   constructor(parent: Level<M> | undefined, offset: number) {
     super();
@@ -74,6 +77,8 @@ export class RetainedStore<M> {
   #seq = 0;
   /** Number of entries that do not count towards the limits. */
   #exempt = 0;
+  /** Incremented by each change of the tree. */
+  #version = 0;
   readonly #byTopic = new TextMap<RetainedEntry<M>>();
   readonly #root = new Level<M>(undefined, 0);
 
@@ -188,17 +193,57 @@ export class RetainedStore<M> {
     return this.#collect(filter, found, most) ? sortBySeq(found) : undefined;
   }
 
+  /**
+   * Read the names of a level of the topics. The time to find the level depends on its depth alone.
+   * @param prefix the topic of the level above and a slash, or an empty string
+   */
+  level(prefix: string): LevelNames {
+    let level = this.#root;
+    for (let depth = 0; ; depth++) {
+      if (depth === MAX_DEPTH) return namesOf(topicsIn(level.ending, prefix), prefix.length);
+      if (level.offset === prefix.length) return this.#namesIn(level, prefix);
+      const child = level.child(prefix.slice(level.offset, prefix.indexOf('/', level.offset)));
+      if (!(child instanceof Level)) return namesOf(topicsIn(child && [child], prefix), prefix.length);
+      level = child;
+    }
+  }
+
+  #namesIn(level: Level<M>, prefix: string): LevelNames {
+    const isEnd = (name: string) => this.#byTopic.has(prefix + name);
+    const version = () => this.#version;
+    return {
+      *names() {
+        const before = version();
+        if (level.firstLabel !== undefined) yield level.firstLabel;
+        yield* level.others?.keys() ?? [];
+        // a copy, because a removal moves the last entry of the list; a child may be there since the others were read
+        for (const { topic } of level.ending?.slice() ?? []) {
+          const name = topic.slice(prefix.length);
+          if (version() !== before || level.child(name) === undefined) yield name;
+        }
+      },
+      at(name) {
+        const child = level.child(name);
+        const below = child instanceof Level ? child.count : child === undefined ? 0 : 1;
+        return below > 0 || isEnd(name) ? { isEnd: isEnd(name), below } : undefined;
+      }
+    };
+  }
+
   #remove(entry: RetainedEntry<M>): void {
     this.#byTopic.delete(entry.topic);
     this.bytes -= entry.bytes;
     if (entry.bytes === 0) this.#exempt--;
+    this.#version++;
     removeFromTree(entry);
   }
 
   #insert(entry: RetainedEntry<M>): void {
+    this.#version++;
     const topic = entry.topic;
     let level = this.#root;
     for (let depth = 0; ; depth++) {
+      level.count++;
       const label = labelAt(level, topic, depth);
       if (label === undefined) {
         addEnding(level, entry);
@@ -212,6 +257,7 @@ export class RetainedStore<M> {
       if (child instanceof RetainedEntry) {
         const resident: RetainedEntry<M> = child;
         child = new Level<M>(level, level.offset + label.length + 1);
+        child.count = 1;
         level.setChild(label, child, topic);
         const residentLabel = labelAt(child, resident.topic, depth + 1);
         if (residentLabel === undefined) addEnding(child, resident);
@@ -272,6 +318,11 @@ function labelAt<M>(level: Level<M>, topic: string, depth: number): string | und
   return stop === -1 ? undefined : topic.slice(level.offset, stop);
 }
 
+/** The topics of entries that begin with a prefix. */
+function* topicsIn<M>(entries: Iterable<RetainedEntry<M>> | undefined, prefix: string): Generator<string, void> {
+  for (const { topic } of entries ?? []) if (topic.startsWith(prefix)) yield topic;
+}
+
 function addEnding<M>(level: Level<M>, entry: RetainedEntry<M>): void {
   entry.at = level;
   if (level.ending === undefined) {
@@ -303,6 +354,7 @@ function replaceInTree<M>(old: RetainedEntry<M>, entry: RetainedEntry<M>): void 
 
 function removeFromTree<M>(entry: RetainedEntry<M>): void {
   let level = entry.at!;
+  for (let above: Level<M> | undefined = level; above !== undefined; above = above.parent) above.count--;
   entry.at = undefined;
   entry.isLive = false;
   if (entry.index === -1) {

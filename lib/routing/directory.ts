@@ -22,6 +22,7 @@ import {
 } from '../records/session-records.ts';
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
 import type { RetainedEntry } from '../retained/retained-store.ts';
+import type { LevelNames } from '../topics/level-names.ts';
 import {
   CLIENT_CONDITIONS,
   type ClientQuery,
@@ -36,9 +37,9 @@ import {
   SUBSCRIPTION_CONDITIONS,
   type SubscriptionQuery
 } from './directory-queries.ts';
-import { LevelCount, type TopicLevel } from './level-count.ts';
 import { SharedWalks } from './shared-walks.ts';
 import type { Subscription } from './subscription.ts';
+import { levelRecord, selectNames, type TopicLevel } from './topic-level.ts';
 
 /** Number of sessions that are taken from the list of all sessions at a time. */
 const SESSIONS_AT_ONCE = 500;
@@ -133,12 +134,18 @@ export interface DirectoryPorts {
     /** The sessions that follow a number, in order of creation. */
     after(number: number, most: number): readonly ListedSession[];
   };
-  readonly routing: { readonly filterCount: number; filters(): Iterable<string>; hasFilter(filter: string): boolean };
+  readonly routing: {
+    readonly filterCount: number;
+    filters(): Iterable<string>;
+    hasFilter(filter: string): boolean;
+    level(prefix: string, pace: Pace): Promise<LevelNames>;
+  };
   readonly retained: {
     readonly count: number;
     lookUp(topic: string): RetainedEntry<Message> | undefined;
     entries(): Iterable<RetainedEntry<Message>>;
     expiryOf(message: Message): number | undefined;
+    level(prefix: string): LevelNames;
   };
   /** Wait for the next slice of long work. */
   readonly pause: Pause;
@@ -254,8 +261,7 @@ export class Directory {
 
   /**
    * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the
-   * number of names of the level.
-   * During the call, an object for each name of the level is in memory.
+   * number of names of the level. The call looks at the names of the level, not at the topics below them.
    */
   levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
     return whole(this.parts('levels', query));
@@ -360,15 +366,16 @@ export class Directory {
     const { prefix = '' } = query;
     if (prefix !== '' && !prefix.endsWith('/'))
       throw new InvalidInput('OPTION_INVALID', 'prefix', 'a topic with a slash at the end', prefix);
-    const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
+    const { cursor, skip, limit } = request;
+    if (cursor !== undefined && !cursor.startsWith(prefix)) throw invalidCursor(cursor);
+    const after = cursor?.slice(prefix.length);
     const { found, count } = await this.#walks.share(['levels', query], async (pace) => {
-      const tree = new LevelCount(prefix, node);
-      await each(retained.entries(), pace, ({ topic }) => tree.addRetained(topic));
-      await each(routing.filters(), pace, (filter) => tree.addSubscribed(filter));
-      const levels = await page(() => tree.levels.values(), keyOf, pace, { ...request, isWanted: () => true });
-      return { found: levels, count: tree.levels.size };
+      const trees = [retained.level(prefix), await routing.level(prefix, pace)] as const;
+      const names = await selectNames(trees, { after, skip, limit }, pace);
+      return { found: names.found.map((name) => levelRecord(trees, prefix, name, node)), count: names.count };
     });
-    yield* this.#records(found, request.limit, { keyOf, recordOf: (level) => level, count: () => count });
+    const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
+    yield* this.#records(found, limit, { keyOf, recordOf: (level) => level, count: () => count });
   }
 
   /**

@@ -6,8 +6,10 @@
 // removed from the cache is emptied at once, because the limit of the cache no longer covers its subscribers.
 
 import { TextMap } from '../base/collections/text-map.ts';
+import type { Pace } from '../base/pace.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';
+import type { LevelNames } from '../topics/level-names.ts';
 import type { NearFilters } from '../topics/near-search.ts';
 import {
   controlIn,
@@ -19,6 +21,7 @@ import {
   type SharedFilter
 } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
+import { FilterTree } from './filter-tree.ts';
 import { ALL_RIGHTS, type ReceivingRights } from './receiving-rights.ts';
 import { type Group, type Route, TopicKind } from './route.ts';
 import { RouteCache } from './route-cache.ts';
@@ -137,6 +140,7 @@ export class Routing {
   /** Number of shared subscriptions. */
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
+  readonly #tree = new FilterTree();
   readonly #groups = new TextMap<RoutedGroup>();
   /** The share group of each shared subscription. */
   readonly #groupOf = new Map<Subscription, RoutedGroup>();
@@ -183,6 +187,11 @@ export class Routing {
     return { found: near, isComplete };
   }
 
+  /** The names of a level of the topic filters. @param prefix the filter of the level above and a slash, or an empty string */
+  level(prefix: string, pace: Pace): Promise<LevelNames> {
+    return this.#tree.level(prefix, () => this.#index.filters(), pace);
+  }
+
   /** Tell whether a topic filter has subscriptions. @param filter without a share prefix */
   hasFilter(filter: string): boolean {
     return this.#index.has(filter);
@@ -214,7 +223,7 @@ export class Routing {
       return;
     }
     this.#countSystem(subscription.filter, 1);
-    this.#index.add(subscription.filter, subscription);
+    if (this.#index.add(subscription.filter, subscription)) this.#tree.add(subscription.filter);
     this.changed(subscription.filter);
   }
 
@@ -225,7 +234,7 @@ export class Routing {
     if (group === undefined) {
       group = new RoutedGroup(key, filter, mountpoint, this.#settings, this.#rights);
       this.#groups.set(key, group);
-      this.#index.add(filter, group);
+      if (this.#index.add(filter, group)) this.#tree.add(filter);
       this.changed(filter);
     }
     return group;
@@ -254,13 +263,13 @@ export class Routing {
       this.#countSystem(group.filter, -1);
       if (group.remove(subscription)) {
         this.#groups.delete(group.key);
-        this.#index.delete(group.filter, group);
+        if (this.#index.delete(group.filter, group)) this.#tree.delete(group.filter);
         this.changed(group.filter);
       }
       return;
     }
     this.#countSystem(subscription.filter, -1);
-    this.#index.delete(subscription.filter, subscription);
+    if (this.#index.delete(subscription.filter, subscription)) this.#tree.delete(subscription.filter);
     this.changed(subscription.filter);
   }
 

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/index.ts';
 import { Directory, type DirectoryPorts, type ListedSession, type Page } from '../../lib/routing/directory.ts';
+import { FilterTree } from '../../lib/routing/filter-tree.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { namesOf } from '../../lib/topics/level-names.ts';
 import { sized } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
@@ -58,6 +60,7 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
       outlet: {}
     } as unknown as ListedSession;
   });
+  const tree = new FilterTree();
   const ports: DirectoryPorts = {
     node: 'n',
     sessions: {
@@ -75,9 +78,16 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
           yield filter;
         }
       },
-      hasFilter: () => false
+      hasFilter: () => false,
+      level: (prefix, pace) => tree.level(prefix, () => ports.routing.filters(), pace)
     },
-    retained: { count: 0, lookUp: () => undefined, entries: () => [], expiryOf: () => undefined },
+    retained: {
+      count: 0,
+      lookUp: () => undefined,
+      entries: () => [],
+      expiryOf: () => undefined,
+      level: () => namesOf([], 0)
+    },
     pause: () => {
       reads.push(0);
       return Promise.resolve();
@@ -425,6 +435,13 @@ describe('The directory', () => {
       [['f/0 1', 'f/1 1'], 100_000, 'f/1/']
     );
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+    reads.splice(0, reads.length, 0);
+    const below = await directory.levels({ prefix: 'f/7/' });
+    assert.deepEqual(
+      below.entries.map(({ topic, isSubscribed }) => `${topic} ${isSubscribed}`),
+      ['f/7/x true']
+    );
+    assert.ok(reads.length < 10, `the names of one level are not those of all: ${reads.length} turns`);
   });
 
   it('walks 100,000 routes in slices, one for each turn', async () => {

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Pace } from '../../lib/base/pace.ts';
+import { createBroker } from '../../lib/index.ts';
+import { RetainedStore } from '../../lib/retained/retained-store.ts';
+import { FilterTree } from '../../lib/routing/filter-tree.ts';
+import { levelRecord, selectNames } from '../../lib/routing/topic-level.ts';
+import { type LevelNames, namesOf } from '../../lib/topics/level-names.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
+
+const NONE = namesOf([], 0);
+const unhurried = () => new Pace(() => Promise.resolve());
+
+/** Names that are counted as they are looked at. */
+function counted(names: LevelNames) {
+  const seen = { names: 0, looked: 0 };
+  const view: LevelNames = {
+    *names() {
+      for (const name of names.names()) {
+        seen.names++;
+        yield name;
+      }
+    },
+    at(name) {
+      seen.looked++;
+      return names.at(name);
+    }
+  };
+  return { view, seen };
+}
+
+describe('Levels of the topic tree', () => {
+  it('finds the names, ends and numbers that a search through all topics finds, after random changes', async () => {
+    const source = randomSource('levels of topics');
+    const random = () => source.below(10_000) / 10_000;
+    const labels = ['a', 'b', 'a-b', 'ab', '', '$x', 'a long label of a topic'];
+    const store = new RetainedStore<number>();
+    const topics = new Set<string>();
+    for (let step = 0; step < 3_000; step++) {
+      const deep = random() < 0.02 ? 40 : 4;
+      const topic = Array.from(
+        { length: 1 + Math.floor(random() * deep) },
+        () => labels[Math.floor(random() * labels.length)]
+      ).join('/');
+      if (topic === '') continue;
+      if (random() < 0.4) {
+        store.delete(topic);
+        topics.delete(topic);
+      } else {
+        store.put(topic, step, 1);
+        topics.add(topic);
+      }
+      if (step % 10 > 0) continue;
+      const parts = topic.split('/');
+      const above = parts.slice(0, Math.floor(random() * parts.length)).join('/');
+      const prefix = parts.length === 1 || random() < 0.1 ? '' : `${above}/`;
+      const expected = namesOf(
+        [...topics].filter((one) => one.startsWith(prefix)),
+        prefix.length
+      );
+      const level = store.level(prefix);
+      const sorted = (names: Iterable<string>) => [...names].sort();
+      assert.deepEqual(sorted(level.names()), sorted(expected.names()), prefix);
+      for (const name of [...expected.names(), 'none'])
+        assert.deepEqual(level.at(name), expected.at(name), prefix + name);
+      const limit = 1 + Math.floor(random() * 3);
+      const keys: string[] = [];
+      for (let after: string | undefined; ; after = keys.at(-1)) {
+        const { found, count } = await selectNames([level, NONE], { after, skip: 0, limit }, unhurried());
+        assert.equal(count, [...expected.names()].length);
+        keys.push(...found.slice(0, limit).map((name) => `${name}/`));
+        if (found.length <= limit) break;
+      }
+      assert.deepEqual(keys, [...expected.names()].map((name) => `${name}/`).sort());
+    }
+  });
+
+  it('looks at the names of one level, not at the topics that exist, with 200,000 of them', async () => {
+    const store = new RetainedStore<true>();
+    for (let at = 0; at < 200_000; at++) store.put(`site/${at % 1_000}/device/${at}`, true, 1);
+    for (const [prefix, names] of [
+      ['', 1],
+      ['site/', 1_000],
+      ['site/7/', 1],
+      ['site/7/device/', 200]
+    ] as const) {
+      const { view, seen } = counted(store.level(prefix));
+      const { found, count } = await selectNames([view, NONE], { after: undefined, skip: 0, limit: 100 }, unhurried());
+      for (const name of found) levelRecord([view, NONE], prefix, name, 'n');
+      assert.equal(count, names);
+      assert.deepEqual(seen, { names, looked: Math.min(names, 101) }, prefix);
+    }
+    const { below } = store.level('').at('site') ?? assert.fail();
+    assert.equal(below, 200_000);
+  });
+
+  it('follows changes of the subscribed filters once it was read', async () => {
+    await using broker = await createBroker({ sysInterval: 0 }).start();
+    const client = await broker.connect({ clientId: 'c' });
+    const names = async () =>
+      (await broker.directory.levels({ prefix: 'a/' })).entries.map(
+        ({ level, isSubscribed, subscribedBelow }) => `${level} ${isSubscribed} ${subscribedBelow}`
+      );
+    await client.subscribe('a/b');
+    assert.deepEqual(await names(), ['b true 0']);
+    for (const filter of ['a/b/c', 'a/+', '$share/g/a/d', 'a/b']) await client.subscribe(filter);
+    assert.deepEqual(await names(), ['+ true 0', 'b true 1', 'd true 0']);
+    for (const filter of ['a/b', 'a/+', '$share/g/a/d']) await client.unsubscribe(filter);
+    assert.deepEqual(await names(), ['b false 1']);
+    await client.disconnect();
+    assert.deepEqual(await names(), []);
+  });
+
+  it('finds filters that are added and removed while the tree is made, and discards a tree that is not read any longer', async () => {
+    const filters = new Set(Array.from({ length: 5_000 }, (_, at) => `a/${at}`));
+    const tree = new FilterTree();
+    let walks = 0;
+    const all = () => {
+      walks++;
+      return filters.values();
+    };
+    const pace = new Pace(async () => {
+      if (filters.delete('a/4999')) tree.delete('a/4999');
+      if (filters.delete('a/0')) tree.delete('a/0');
+      filters.add('b');
+      tree.add('b');
+    });
+    const level = await tree.level('', all, pace);
+    assert.deepEqual([level.at('a')?.below, level.at('b')?.isEnd], [4_998, true]);
+    await tree.level('', all, pace);
+    assert.equal(walks, 1);
+    for (const walk of [2, 3]) {
+      for (let at = 0; at < 100_000; at++) tree.add('b');
+      await tree.level('', all, pace);
+      assert.equal(walks, walk);
+      filters.clear();
+    }
+  });
+});
