@@ -111,7 +111,11 @@ describe('Payloads in the console', () => {
 
   it('leaves payloads out of the event streams of these viewers', async () => {
     await using server = await startConsole({ viewerPayloads: false });
-    for (const path of ['/api/x/events?names=message.publish&topic=seen&payload=text']) {
+    const paths = [
+      '/api/x/events?names=message.publish&topic=seen&payload=text',
+      '/api/x/tail?filter=seen&payload=text'
+    ];
+    for (const path of paths) {
       assert.equal((await streamed(server, 'bob', path)).includes(SECRET), false, path);
       assert.equal((await streamed(server, 'ann', path)).includes(SECRET), true, path);
     }

@@ -51,7 +51,10 @@ export const TAIL: readonly Operation[] = [
       const named = renamed(error, { where: 'where', names: 'names' });
       return named instanceof Fault ? named : undefined;
     },
-    run: ({ streams }, { query: { filter, where, names, payload = 'text' } }) =>
-      streams.openTail({ filter, where, names: namesIn(names), maxPayloadBytes: MAX_PAYLOAD_BYTES }, payload)
+    run: ({ streams, hidesPayloads }, { query: { filter, where, names, payload = 'text' } }) =>
+      streams.openTail(
+        { filter, where, names: namesIn(names), maxPayloadBytes: MAX_PAYLOAD_BYTES, hidesPayloads },
+        payload
+      )
   })
 ];
