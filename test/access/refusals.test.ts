@@ -162,12 +162,14 @@ describe('The record of a refused PUBLISH', () => {
       const same = { code, topic: 'no/1', detail };
       const yes = records(kit.broker, 'c').filter(({ topic }) => topic === 'yes');
       assert.deepEqual(yes, [{ code: 'no_subscribers', topic: 'yes', qos: 0, count: 1, detail: undefined }]);
+      // all were dropped at the same time
+      const no = records(kit.broker, 'c').filter(({ topic }) => topic === 'no/1');
       assert.deepEqual(
-        records(kit.broker, 'c').filter(({ topic }) => topic !== 'yes'),
+        no.sort((a, b) => a.qos - b.qos),
         [
+          { ...same, qos: 0, count: 3 },
           { ...same, qos: 1, count: 2 },
-          { ...same, qos: 2, count: 1 },
-          { ...same, qos: 0, count: 3 }
+          { ...same, qos: 2, count: 1 }
         ]
       );
     });

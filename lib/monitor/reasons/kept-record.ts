@@ -142,9 +142,9 @@ export class KeptRecord extends Link<KeptRecord> {
 
   /** Begin to count. @param isLate true if later records may be in the log already */
   begin(number: number, count: number, since: number, at: number, isLate: boolean): void {
-    this.since = since;
+    this.since = Math.round(since); // the wall-clock time has fractions, which interfaces do not show
     this.count = count;
-    this.at = at;
+    this.at = Math.round(at);
     this.number = number;
     this.isRepeated = isLate;
   }
@@ -152,7 +152,7 @@ export class KeptRecord extends Link<KeptRecord> {
   /** Count some more. */
   repeat(count: number, at: number): void {
     this.count += count;
-    this.at = at;
+    this.at = Math.round(at);
     this.isRepeated = true;
   }
 

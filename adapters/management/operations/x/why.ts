@@ -131,6 +131,7 @@ export const REASONS: readonly Operation[] = [
     data: listOf(RECORD),
     example: {
       params: { clientid: 'sensor-1' },
+      query: { code: 'connected' },
       data: [
         {
           at: 1_767_225_600_000,
@@ -140,7 +141,7 @@ export const REASONS: readonly Operation[] = [
           count: 1,
           clientid: 'sensor-1',
           qos: 0,
-          detail: 'from 192.0.2.1'
+          detail: 'from 192.0.2.10'
         }
       ]
     },
