@@ -136,8 +136,7 @@ export const RULE_TOOLS: readonly Operation[] = [
       columns: listOf(text(), 'The columns that it reads; "*": all of them')
     }),
     example: {
-      body: { rawsql: 'SELECT clientid, abs(payload.x) AS x\nFROM "sensors/#" WHER x > 1' },
-      data: { valid: false, errors: [{ line: 2, column: 18, length: 4 }], topics: [] }
+      body: { rawsql: 'SELECT clientid, abs(payload.x) AS x\nFROM "sensors/#" WHER x > 1' }
     },
     run: async ({ broker }, { body: { rawsql } }) => {
       const { errors, hints, isForeach, topics, events, columns } = await broker.rules.validate(rawsql);
@@ -153,7 +152,7 @@ export const RULE_TOOLS: readonly Operation[] = [
     descr:
       'Show the last inputs, outputs and errors of a rule, and the last events that its WHERE has excluded; at most one of each is taken in 100 ms',
     data: SAMPLES,
-    example: { params: { id: examples.RULE.id }, data: { errors: [] } },
+    example: { params: { id: examples.RULE.id } },
     faultOf: (error) =>
       error instanceof NotFound ? new Fault('unknownRecord', error.message, 'not_found') : undefined,
     run: async ({ broker }, { params: { id } }) => {
