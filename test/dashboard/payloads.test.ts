@@ -98,7 +98,7 @@ describe('Payloads in the console', () => {
     await fill(server);
     assert.deepEqual(await pathsWithPayload(server, 'bob'), []);
     const shown = await pathsWithPayload(server, 'ann');
-    for (const path of ['/api/x/retained/kept', '/api/x/sessions/sleeper/queue'])
+    for (const path of ['/api/x/retained/kept', '/api/x/sessions/sleeper/queue', '/streams/rules/rule%3A1/samples'])
       assert.ok(shown.includes(path), `${path} is not among ${shown}`);
     assert.ok(shown.some((path) => path.endsWith('/lines')));
   });

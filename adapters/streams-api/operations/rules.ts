@@ -316,6 +316,7 @@ export const RULES: readonly Operation[] = [
     method: 'GET',
     path: '/rules/:id/samples',
     ctl: 'stream samples ID',
+    showsPayloads: true,
     descr:
       'The last five inputs, outputs and errors of a rule, and rows that it has excluded; at most one of each is taken in 100 ms',
     errorPrefix: 'get rule samples error',
