@@ -397,7 +397,7 @@ export class Engine {
     const { services } = this;
     const arrival = new Arrival(services, state);
     const { settings, clock, time, life, events, metrics, reasons, traces } = services;
-    const metricHistory = new MetricHistory(services, metrics);
+    const metricHistory = new MetricHistory(services, metrics, (pace) => this.sessions.countQueued(pace));
     const topicCounters = new TopicCounters(services, events, (filter) => this.routing.watch(filter));
     const tails = new Tails(services, {
       ...{ node: settings.node, events, nullIsNull: settings.rules.nullIsNull ?? false },

@@ -1,5 +1,8 @@
+import type { IntervalHistogram } from 'node:perf_hooks';
 import type { BaseServices } from '../base/base-services.ts';
+import { systemClock } from '../base/clock.ts';
 import { unknownName } from '../base/fields.ts';
+import { Pace } from '../base/pace.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import { COUNTERS, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 
@@ -9,8 +12,13 @@ const MAX_SAMPLES = 360;
 
 /** Gauges by their names in lists. */
 const GAUGE_NAMES = [...GAUGES.map((name) => `${name}.count` as const), ...PLAIN_GAUGES];
+/** Values of the process: resident memory and heap in bytes, the longest delay of the event loop in milliseconds, and all queued messages. */
+const PROCESS_NAMES = ['process.memory', 'process.heap', 'process.loopDelay', 'messages.queued'] as const;
 /** Names of all counters and gauges. */
-export const HISTORY_METRICS: readonly string[] = [...COUNTERS, ...GAUGE_NAMES];
+export const HISTORY_METRICS: readonly string[] = [...COUNTERS, ...GAUGE_NAMES, ...PROCESS_NAMES];
+
+/** The delays of the event loop. */
+type LoopDelay = Pick<IntervalHistogram, 'enable' | 'disable' | 'reset' | 'max'>;
 
 /** The values of all counters and gauges at one time. */
 interface Sample {
@@ -44,11 +52,18 @@ export class MetricHistory {
   /** The counters at the last sample. */
   readonly #before = new Float64Array(COUNTERS.length);
   #beforeMs = 0;
+  readonly #countQueued: (pace: Pace) => Promise<number>;
+  /** The number of queued messages, counted in slices after the previous sample. */
+  #queued = 0;
+  #isCounting = false;
+  /** Undefined: no samples are taken, or the clock is virtual, which does not measure the process. */
+  #delay: LoopDelay | undefined;
 
   /** @internal */
-  constructor(services: BaseServices, metrics: Metrics) {
+  constructor(services: BaseServices, metrics: Metrics, countQueued: (pace: Pace) => Promise<number>) {
     this.#services = services;
     this.#metrics = metrics;
+    this.#countQueued = countQueued;
   }
 
   /** Start taking samples, unless this has been done. Sampling ends with the broker. */
@@ -57,12 +72,19 @@ export class MetricHistory {
     const { clock, wheel } = this.#services;
     this.#before.set(this.#metrics.counts);
     this.#beforeMs = clock.monotonic();
+    if (clock === systemClock) {
+      this.#delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 20 });
+      this.#delay.enable();
+    }
     wheel.arm(this.#timer, INTERVAL_MS);
+    void this.#count();
   }
 
   /** Stop taking samples. The existing samples are kept. */
   stop(): void {
     this.#services.wheel.disarm(this.#timer);
+    this.#delay?.disable();
+    this.#delay = undefined;
   }
 
   /**
@@ -102,8 +124,28 @@ export class MetricHistory {
     let at = COUNTERS.length;
     for (const name of GAUGES) values[at++] = metrics.gauge(name);
     for (const name of PLAIN_GAUGES) values[at++] = metrics.gauge(name);
+    const { rss, heapUsed } = process.memoryUsage();
+    values[at++] = rss;
+    values[at++] = heapUsed;
+    values[at++] = (this.#delay?.max ?? 0) / 1e6;
+    values[at++] = this.#queued;
+    void this.#count();
+    this.#delay?.reset();
     this.#before.set(counts);
     this.#beforeMs = nowMs;
+  }
+
+  /** Count the queued messages for the next sample, unless this is in progress. */
+  async #count(): Promise<void> {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    try {
+      this.#queued = await this.#countQueued(new Pace((had) => this.#services.pause(had)));
+    } catch (error) {
+      this.#services.failed(error, 'counting queued messages');
+    } finally {
+      this.#isCounting = false;
+    }
   }
 
   /** The slot of a new sample: that of the oldest one if there are enough. */

@@ -4,6 +4,25 @@ import { engineOf } from '../../lib/broker/broker.ts';
 import { createBroker } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
+describe('Values of the process in the history of metrics', () => {
+  it('shows memory, the delay of the event loop and the number of queued messages', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const away = await kit.connect({ clientId: 'away', clean: false, sessionExpiry: '1h' });
+    await away.subscribe('a', { qos: 1 });
+    await away.disconnect();
+    for (let n = 0; n < 3; n++) await broker.publish('a', 'x', { qos: 1 });
+    broker.monitor.metricHistory.start();
+    await clock.advance(20_000);
+    const names = ['process.memory', 'process.heap', 'process.loopDelay', 'messages.queued'];
+    const { series } = broker.monitor.metricHistory.read(names);
+    assert.ok(series['process.memory'].every((bytes) => bytes > 10_000_000));
+    assert.ok(series['process.heap'].every((bytes, at) => bytes > 0 && bytes < series['process.memory'][at]));
+    assert.deepEqual(series['process.loopDelay'], [0, 0], 'a virtual clock does not measure the process');
+    assert.deepEqual(series['messages.queued'], [3, 3]);
+  });
+});
+
 describe('Counters and gauges of the last hour', () => {
   it('returns rates of counters and values of gauges, every ten seconds', async () => {
     await using kit = await createTestBroker();

@@ -5,6 +5,7 @@
 
 import { Roster } from '../../base/collections/roster.ts';
 import { TextMap } from '../../base/collections/text-map.ts';
+import type { Pace } from '../../base/pace.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DISCONNECT_REASONS } from '../../events/reasons.ts';
 import { Watermark } from '../../monitor/machine/watermark.ts';
@@ -94,6 +95,16 @@ export class SessionIndex {
 
   values(): IterableIterator<Session> {
     return this.#sessions.values();
+  }
+
+  /** Count the messages that wait in the queues of all sessions, in slices. */
+  async countQueued(pace: Pace): Promise<number> {
+    let count = 0;
+    for (const { outlet } of this.#sessions.values()) {
+      count += outlet.queue?.waiting ?? 0;
+      if (pace.spend()) await pace.next();
+    }
+    return count;
   }
 
   hasRoom(): boolean {

@@ -14,7 +14,10 @@ const DEFAULT_NAMES = [
   'connections.count',
   'sessions.count',
   'subscriptions.count',
-  'retained.count'
+  'retained.count',
+  'messages.queued',
+  'process.memory',
+  'process.loopDelay'
 ];
 
 const SELECTION = objectOf({
