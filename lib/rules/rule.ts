@@ -190,9 +190,10 @@ export class BrokerRule {
     if (sampler.inputs.isOpen) sampler.addInput(event);
     host.counted('rules.matched');
     const row = plan.usesMetadata ? withMetadata(event, this.id) : event;
+    const { excluded } = sampler;
     let outputs: readonly Value[] | undefined;
     try {
-      outputs = plan.run(row, undefined, sampler.excluded);
+      outputs = plan.run(row, undefined, excluded);
     } catch (error) {
       meter.fail();
       if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
@@ -203,7 +204,7 @@ export class BrokerRule {
     if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
     if (outputs === undefined) {
       meter.exclude();
-      if (sampler.rejected.isOpen) sampler.addRejected(event);
+      if (excluded !== undefined) sampler.addRejected(event);
       return;
     }
     meter.pass();

@@ -28,7 +28,6 @@ const JSON_LIST =
  * effects: functions of the app, and `kv_store_put`.
  */
 export interface Excluded {
-  readonly isWanted: boolean;
   /** The values by their text in the statement; absent ones are left out. */
   values: Readonly<Record<string, Value>> | undefined;
 }
@@ -319,7 +318,7 @@ const NO_SLOTS: Value[] = [];
 
 /** Pass on the values that WHERE has read. @returns undefined: the event has no output */
 function exclude(scope: Scope, reads: ReadonlyMap<string, EventClosure>, excluded: Excluded | undefined): undefined {
-  if (excluded?.isWanted !== true) return;
+  if (excluded === undefined) return;
   const values: Output = {};
   excluded.values = values;
   try {

@@ -26,19 +26,6 @@ interface RejectedSample extends InputSample {
 
 interface ErrorSample extends Sample, Omit<RuleErrorSample, 'at' | 'isCut' | 'columns'> {}
 
-class ExcludedValues implements Excluded {
-  values: ValueObject | undefined = undefined;
-  readonly #ring: { readonly isOpen: boolean };
-
-  constructor(ring: { readonly isOpen: boolean }) {
-    this.#ring = ring;
-  }
-
-  get isWanted(): boolean {
-    return this.#ring.isOpen;
-  }
-}
-
 type SampledEvent = RuleEvent & EventColumns;
 
 /** The samples of a rule. A caller tests `isOpen` of a ring before it calls the method that fills it. */
@@ -53,8 +40,7 @@ export class RuleSampler {
   readonly actions: SampleRing<ErrorSample>;
   /** Events whose JSON could not be decoded. */
   readonly #undecoded: SampleRing<ErrorSample>;
-  /** Takes the values that WHERE has read. */
-  readonly excluded: Excluded;
+  readonly #excluded: Excluded = { values: undefined };
   readonly #pace: SamplePace;
 
   constructor(pace: SamplePace) {
@@ -65,7 +51,11 @@ export class RuleSampler {
     this.#undecoded = new SampleRing(pace);
     this.failed = new SampleRing(pace);
     this.actions = new SampleRing(pace);
-    this.excluded = new ExcludedValues(this.rejected);
+  }
+
+  /** The object that takes the values of WHERE; undefined if no sample is due. */
+  get excluded(): Excluded | undefined {
+    return this.rejected.isOpen ? this.#excluded : undefined;
   }
 
   addInput(event: SampledEvent): void {
@@ -78,8 +68,8 @@ export class RuleSampler {
 
   /** Sample an event that WHERE has excluded, with the values in `excluded`. */
   addRejected(event: SampledEvent): void {
-    const { values } = this.excluded;
-    this.excluded.values = undefined;
+    const { values } = this.#excluded;
+    this.#excluded.values = undefined;
     const sample = this.#sample(() => values ?? {});
     this.rejected.add({ ...sample, ...this.#subjectOf(event), event: event.name });
   }
