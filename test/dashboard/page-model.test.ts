@@ -284,7 +284,7 @@ describe('A live tail', () => {
 });
 
 describe('The topology of a stream rule', () => {
-  it('has each node after all of those before it, also if there is a cycle', () => {
+  it('places each node after all of those before it, also if there is a cycle', () => {
     const nodes = placed({
       sources: ['a', 'b'],
       edges: { a: ['join'], b: ['filter'], filter: ['join'], join: ['sink'] }
@@ -296,7 +296,7 @@ describe('The topology of a stream rule', () => {
     assert.equal(placed({ sources: [], edges: { a: ['b'], b: ['a'] } }).length, 2);
   });
 
-  it('has the counters of each node', () => {
+  it('shows the counters of each node', () => {
     const status = {
       source_a_0_records_in_total: 3,
       source_a_0_records_out_total: 2,

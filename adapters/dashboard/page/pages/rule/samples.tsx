@@ -28,7 +28,7 @@ export function Samples({ id }: { readonly id: string }) {
             <h3>{R.sampleLists[name]}</h3>
             {value[name].length === 0 && <p class="aside">{R.noSamples}</p>}
             {value[name].toReversed().map(({ at, cut, ...rest }, index) => (
-              <Sample key={`${at} ${index}`} at={at} isCut={cut} value={rest} />
+              <Sample key={`${at} ${index}`} at={at} isCut={cut} value={rest} isWhole={name === 'inputs' && !cut} />
             ))}
           </section>
         ))}
@@ -37,7 +37,18 @@ export function Samples({ id }: { readonly id: string }) {
   );
 }
 
-function Sample({ at, isCut, value }: { readonly at: number; readonly isCut: boolean; readonly value: object }) {
+function Sample({
+  at,
+  isCut,
+  value,
+  isWhole
+}: {
+  readonly at: number;
+  readonly isCut: boolean;
+  readonly value: object;
+  /** It has all columns of the event, so the test can take it. */
+  readonly isWhole: boolean;
+}) {
   const { columns, output } = value as { readonly columns?: object; readonly output?: unknown };
   const shown = output ?? value;
   return (
@@ -46,7 +57,7 @@ function Sample({ at, isCut, value }: { readonly at: number; readonly isCut: boo
         <span class="aside tabular">
           {timeText(at, { ms: true })} {isCut && R.sampleCut}
         </span>
-        {columns !== undefined && 'event' in value && (
+        {columns !== undefined && isWhole && (
           <button
             type="button"
             class="small"
