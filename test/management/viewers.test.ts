@@ -76,7 +76,8 @@ describe('Viewers', () => {
         if (status === 200) allowed.push(row.name);
         else assert.equal(status, 403, `${row.method} ${row.path}: ${text}`);
       }
-      assert.deepEqual(allowed, ['auth_user'], 'which checks a password and changes nothing');
+      // one checks a password, the other a statement
+      assert.deepEqual(allowed, ['auth_user', 'validate_rule_statement']);
       assert.deepEqual((await exportConfiguration(broker)).sections, before.sections);
       const passwords = { old_pwd: 'password of bob', new_pwd: 'another' };
       assert.equal((await server.call('PUT', '/api/change_pwd/bob', passwords, VIEWER)).status, 200);

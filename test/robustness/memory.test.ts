@@ -50,7 +50,12 @@ describe('Subscriptions that a source has allowed', () => {
   ] as const)
     it(`releases subscriptions when they are ${what}, long before the answer of the source expires`, async () => {
       const source = { name: 'source', authorize: () => true };
-      await using it = await startTestBed({ auth: [source], allowAnonymous: true, aclCacheTtl: 3_600_000 });
+      await using it = await startTestBed({
+        auth: [source],
+        allowAnonymous: true,
+        aclCacheTtl: 3_600_000,
+        reasons: false
+      });
       let peer = await rawClient(it.broker);
       const run = async (count: number) => {
         for (let at = 0; at < count; at += 100) {

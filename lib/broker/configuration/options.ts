@@ -279,7 +279,7 @@ export const BROKER_OPTIONS = {
   reasons: field(
     'object',
     DEFAULT_REASONS as ReasonsOption,
-    'Memory for the reasons for which messages did not arrive, from which `broker.monitor.why`, `broker.monitor.reasons` and `broker.monitor.drops` answer: `{ maxBytes }`, 16 MB by default. The oldest reasons are removed. `false`: nothing is recorded.',
+    'Memory for the reasons for which messages did not arrive and for the history of clients: `{ maxBytes }`. The oldest records are removed. `false`: nothing is recorded, and dropped messages are not listed.',
     { check: checkReasons, whyFixed: 'the records are kept from the start of the broker' }
   ),
   cpuHighWatermark: field(
