@@ -23,7 +23,8 @@ const ALONE = [
     'examples.test.ts',
     'examples-greenhouse.test.ts'
   ],
-  ['management-examples.test.ts']
+  ['management-examples.test.ts'],
+  ['dashboard/slow-reader.test.ts'] // measures the memory of its process
 ];
 
 /**
