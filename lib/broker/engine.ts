@@ -222,7 +222,7 @@ export class Engine {
 
     // Parts that use all of these, and the configuration of the app.
     this.directory = this.#makeDirectory();
-    this.monitor = this.#makeMonitor({ access, sessions, routing, publishing, rewrites, delayed, retainer });
+    this.monitor = this.#makeMonitor({ ...subscribed, routing, delayed, kept: this.kept });
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);

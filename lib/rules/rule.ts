@@ -11,13 +11,20 @@ import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
-import { NO_SAMPLES, RuleSampler } from './events/samples.ts';
+import { NO_SAMPLES, RuleSampler, type SampledError } from './events/samples.ts';
 import { Meter } from './meter.ts';
 import type { RuleEngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
 import { RuleActionList, statesOf } from './rule-actions.ts';
 import { triggerOf } from './trigger.ts';
 import type { RuleEvent, RuleSamples, RuleState } from './types.ts';
+
+/** The codes of errors in the log of reasons. */
+const RECORDED_AS = {
+  PAYLOAD_NOT_JSON: 'payload_invalid',
+  SQL_FAILED: 'function_failed',
+  ACTION_FAILED: 'target_refused'
+} as const satisfies Record<SampledError['code'], string>;
 
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
 const RETRY_MS = 60_000;
@@ -123,7 +130,9 @@ export class BrokerRule {
     this.#reason = reason;
     this.#list?.retire();
     this.#chart.send('failed');
-    if (isNew) this.#parts.host.emit('rule.disconnected', { rule: this.id, reason });
+    if (!isNew) return;
+    this.#parts.host.recorded('rule_stopped', { rule: this.id, detail: reason });
+    this.#parts.host.emit('rule.disconnected', { rule: this.id, reason });
   }
 
   /** Detach the rule. Its counters are kept. */
@@ -163,7 +172,7 @@ export class BrokerRule {
 
   /** Note that an action has failed. */
   actionFailed(actionId: string, error: unknown): void {
-    const sampler = (this.#sampler ??= new RuleSampler(this.#parts.pace));
+    const sampler = (this.#sampler ??= new RuleSampler(this.#parts.pace, (error) => this.#record(error)));
     if (sampler.actions.isOpen) sampler.addAction(actionId, error);
   }
 
@@ -184,7 +193,7 @@ export class BrokerRule {
   run(event: EventOfRule): void {
     const meter = this.#meter;
     const { host, meters, iterations, pace } = this.#parts;
-    const sampler = (this.#sampler ??= new RuleSampler(pace));
+    const sampler = (this.#sampler ??= new RuleSampler(pace, (error) => this.#record(error)));
     const { plan } = this;
     if (meter.match()) meters.add(meter);
     if (sampler.inputs.isOpen) sampler.addInput(event);
@@ -215,6 +224,12 @@ export class BrokerRule {
       if (iterations.isOpen) iterations.add(this.id, output, trigger);
       list?.run(output, trigger);
     }
+  }
+
+  /** Record an error, at most one of each code in 100 ms, for the question why a message did not arrive. */
+  #record({ code, topic, clientId: publisher, message, actionId }: SampledError): void {
+    const detail = actionId === undefined ? message : `${actionId}: ${message}`;
+    this.#parts.host.recorded(RECORDED_AS[code], { rule: this.id, topic, publisher, detail });
   }
 
   // -------------------------------------------------------------------------------------- actions and guards of the chart

@@ -77,6 +77,7 @@ export function makeRules(
     publisherOf,
     republish: (input, publisher) => parts.publishing.own.republish(input, publisher),
     publishSystem: (topic, payload, qos) => parts.publishing.own.publishSystem(topic, payload, qos, false),
+    recorded: (code, subject) => services.reasons.add(code, subject),
     counted(what) {
       metrics.counts[COUNTERS[what]]++;
     },

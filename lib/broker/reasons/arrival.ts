@@ -55,11 +55,13 @@ export class Arrival {
     const question = this.#check(given);
     const forms = this.#formsOf(question.topic, given.publisher);
     const recorded = this.#records(question).flatMap((record) => recordedCauses(record, question));
-    const { publisher, clientId } = given;
-    const derived = await deriveCauses({ ...question, ...forms, publisher, clientId }, this.#state);
+    const { publisher, clientId, rule } = given;
+    const derived = await deriveCauses({ ...question, ...forms, publisher, clientId, rule }, this.#state);
     const isRecorded = ({ code, evidence: { clientId } }: DerivedCause) =>
       recorded.some(({ cause }) => cause.code === code && cause.evidence.clientId === clientId);
-    const found = [...recorded, ...derived.causes.filter((one) => !isRecorded(one)).map(timedOf)];
+    // a rule needs no subscription
+    const others = rule === undefined ? recorded : recorded.filter(({ cause }) => cause.code !== 'no_subscriber');
+    const found = [...others, ...derived.causes.filter((one) => !isRecorded(one)).map(timedOf)];
     const causes = found.sort((a, b) => isGeneral(a) - isGeneral(b) || distance(a, question) - distance(b, question));
     if (found.every(({ cause }) => LATE.has(cause.code))) {
       const others = (derived.otherwise ?? []).filter(({ code }) => found.every(({ cause }) => cause.code !== code));

@@ -7,12 +7,15 @@ import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
+import type { Rules } from '../computing/rules.ts';
+import type { Streams } from '../computing/streams.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState } from './receiver-state.ts';
+import { ruleCauses } from './rule-causes.ts';
 import { delayedCauses, retainedCauses, rewrittenCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
@@ -24,6 +27,7 @@ export interface BrokerState {
   readonly rewrites: TopicRewrite;
   readonly delayed: DelayedMessages;
   readonly retainer: Retainer;
+  readonly kept: { readonly rules: Rules; readonly streams: Streams };
 }
 
 /** The question, with names in full length. */
@@ -38,6 +42,8 @@ export interface DeriveQuestion {
   readonly publisher: string | undefined;
   /** Client id of the receiver; undefined: any. */
   readonly clientId: string | undefined;
+  /** Id of the rule that should have received the message; undefined: none. */
+  readonly rule: string | undefined;
   /** Time of the message, and of the question, in milliseconds since 1970. */
   readonly at: number;
   readonly now: number;
@@ -51,12 +57,19 @@ const MAX_RECEIVERS = 10;
 /** Find the causes that follow from the state of the broker. */
 export async function deriveCauses(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
   const delayed = delayedCauses(question, state.delayed);
-  const found = question.clientId === undefined ? await ofAny(question, state) : await ofOne(question, state);
+  const found = await ofReceiver(question, state);
   return {
     causes: [...delayed.causes, ...found.causes],
     otherwise: delayed.causes.length > 0 ? [] : (found.otherwise ?? []),
     isComplete: delayed.isComplete && found.isComplete
   };
+}
+
+/** The causes for the rule or the client that should have received the message, or for any. */
+function ofReceiver(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
+  const { rule, clientId } = question;
+  if (rule !== undefined) return ruleCauses({ ...question, rule }, state.kept);
+  return clientId === undefined ? ofAny(question, state) : ofOne(question, state);
 }
 
 /** The causes if no receiver is named. */

@@ -317,22 +317,22 @@ export const CAUSES = {
     'Compare the values with the WHERE of the rule.'
   ),
   payload_invalid: row(
-    'recorded',
+    ['recorded', 'sampled'],
     (e) => `The payload of a message to ${topicOf(e)} could not be decoded for ${ruleOf(e)}${because(e)}.`,
     'Send JSON, or use a function or a format for the payload that is sent.'
   ),
   function_failed: row(
-    'recorded',
+    ['recorded', 'sampled'],
     (e) => `A function of ${ruleOf(e)} failed${because(e)}.`,
     'Look at the arguments of the function; test the rule with this message.'
   ),
   target_refused: row(
-    'recorded',
+    ['recorded', 'sampled'],
     (e) => `The target of an action of ${ruleOf(e)} did not take the message${because(e)}.`,
     'Look at the resource or sink and its server.'
   ),
   row_late: row(
-    'recorded',
+    'sampled',
     (e) => `A row came too late for its window in ${ruleOf(e)}${because(e)}.`,
     'Raise `lateTolerance` of the rule, or correct the clock of the device.'
   )

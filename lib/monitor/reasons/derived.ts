@@ -1,4 +1,4 @@
-/** The codes of causes that follow from what the broker knows when it is asked, or from the last examples of share groups. */
+/** The codes of causes that follow from what the broker knows when it is asked, or from the last examples of share groups and rules. */
 export type DerivedCode =
   | 'no_subscriber'
   | 'filter_case'
@@ -17,7 +17,13 @@ export type DerivedCode =
   | 'queued'
   | 'awaiting_acknowledgements'
   | 'qos_lowered'
-  | 'right_withdrawn';
+  | 'right_withdrawn'
+  | 'rule_stopped'
+  | 'where_false'
+  | 'payload_invalid'
+  | 'function_failed'
+  | 'target_refused'
+  | 'row_late';
 
 /**
  * A cause that no record names.

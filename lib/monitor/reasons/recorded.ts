@@ -97,8 +97,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped' },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
-  target_refused: { about: 'The target of a rule did not take a message.', cause: 'target_refused' },
-  row_late: { about: 'A row came too late for its window.', cause: 'row_late' }
+  target_refused: { about: 'The target of a rule did not take a message.', cause: 'target_refused' }
 };
 
 /** The code of a record that is neither a drop nor the end of a connection. */
@@ -131,8 +130,7 @@ export type OtherCode =
   | 'rule_stopped'
   | 'payload_invalid'
   | 'function_failed'
-  | 'target_refused'
-  | 'row_late';
+  | 'target_refused';
 
 /** The code of a record in the log of reasons. */
 export type RecordedCode = DropReason | DisconnectCode | OtherCode;

@@ -24,7 +24,10 @@ interface RejectedSample extends InputSample {
   readonly clientId: string | undefined;
 }
 
-interface ErrorSample extends Sample, Omit<RuleErrorSample, 'at' | 'isCut' | 'columns'> {}
+/** An error of a rule, without its columns. */
+export type SampledError = Omit<RuleErrorSample, 'isCut' | 'columns'>;
+
+interface ErrorSample extends Sample, Omit<SampledError, 'at'> {}
 
 type SampledEvent = RuleEvent & EventColumns;
 
@@ -42,9 +45,12 @@ export class RuleSampler {
   readonly #undecoded: SampleRing<ErrorSample>;
   readonly #excluded: Excluded = { values: undefined };
   readonly #pace: SamplePace;
+  /** Called with each sample of an error. */
+  readonly #errorAdded: (error: SampledError) => void;
 
-  constructor(pace: SamplePace) {
+  constructor(pace: SamplePace, errorAdded: (error: SampledError) => void) {
     this.#pace = pace;
+    this.#errorAdded = errorAdded;
     this.inputs = new SampleRing(pace);
     this.outputs = new SampleRing(pace);
     this.rejected = new SampleRing(pace);
@@ -82,16 +88,16 @@ export class RuleSampler {
     const { undecoded: name } = event;
     if (!this.#undecoded.isOpen || name === undefined || !names.includes(name)) return;
     const message = `${name} is not valid JSON, so all values below it are absent`;
-    this.#undecoded.add(this.#error(event, 'PAYLOAD_NOT_JSON', message));
+    this.#add(this.#undecoded, this.#error(event, 'PAYLOAD_NOT_JSON', message));
   }
 
   addFailed(event: SampledEvent, error: unknown): void {
-    this.failed.add(this.#error(event, 'SQL_FAILED', error));
+    this.#add(this.failed, this.#error(event, 'SQL_FAILED', error));
   }
 
   addAction(actionId: string, error: unknown): void {
     const sample = this.#sample(() => ({}));
-    this.actions.add({ ...sample, code: 'ACTION_FAILED', message: messageOf(error), actionId });
+    this.#add(this.actions, { ...sample, code: 'ACTION_FAILED', message: messageOf(error), actionId });
   }
 
   /** Discard the samples. */
@@ -114,6 +120,11 @@ export class RuleSampler {
         })),
       rejected: rejected.samples.map(({ json, ...sample }) => ({ ...sample, columns: objectIn(json) }))
     };
+  }
+
+  #add(ring: SampleRing<ErrorSample>, sample: ErrorSample): void {
+    ring.add(sample);
+    this.#errorAdded(sample);
   }
 
   #error(event: SampledEvent, code: ErrorSample['code'], error: unknown): ErrorSample {

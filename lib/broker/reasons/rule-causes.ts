@@ -1,0 +1,90 @@
+// The causes that are in a rule: it does not run, or its last examples show that WHERE excluded the message; of a rule
+// over streams also its errors, which are recorded for rules over events. Examples are taken at most once in 100 ms, so
+// a rule without one about a message proves nothing.
+
+import { cut } from '../../monitor/cut-text.ts';
+import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { RuleState } from '../../rules/types.ts';
+import { encodeJson } from '../../sql/json.ts';
+import type { Value } from '../../sql/values.ts';
+import type { Rules } from '../computing/rules.ts';
+import type { Streams } from '../computing/streams.ts';
+
+/** A question about a rule. */
+interface RuleQuestion {
+  readonly rule: string;
+  /** The topic name as messages have it. */
+  readonly topic: string;
+  readonly publisher: string | undefined;
+  readonly now: number;
+}
+
+/** Find the causes that are in a rule over events, or in one over streams. */
+export async function ruleCauses(
+  question: RuleQuestion,
+  { rules, streams }: { readonly rules: Rules; readonly streams: Streams }
+): Promise<DerivedCauses> {
+  const state = await rules.api.get(question.rule);
+  return state === undefined ? ofStreamRule(question, streams) : ofRule(question, state, rules);
+}
+
+async function ofRule(
+  { rule, topic, publisher, now }: RuleQuestion,
+  state: RuleState,
+  rules: Rules
+): Promise<DerivedCauses> {
+  const known = { rule: cut(rule), topic: cut(topic) };
+  if (state.state !== 'connected')
+    return {
+      causes: [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })],
+      isComplete: true
+    };
+  const { rejected } = await rules.api.samples(rule);
+  const causes = rejected
+    .filter(({ topic: other, clientId }) => (other ?? known.topic) === known.topic && isBy(publisher, clientId))
+    .map(({ at, columns }) => sampled('where_false', at, { ...known, detail: shown(columns) }));
+  return { causes, isComplete: state.counters.noResult <= rejected.length };
+}
+
+function isBy(publisher: string | undefined, clientId: string | undefined): boolean {
+  return publisher === undefined || clientId === undefined || clientId === cut(publisher);
+}
+
+async function ofStreamRule({ rule, now }: RuleQuestion, { api }: Streams): Promise<DerivedCauses> {
+  const known = { rule: cut(rule) };
+  const { rules } = api;
+  if ((await rules.get(rule)) === undefined)
+    return { causes: [derived('rule_stopped', now, { ...known, detail: 'there is no such rule' })], isComplete: true };
+  const { state, text } = await rules.status(rule);
+  if (state !== 'connected')
+    return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };
+  const { rejected, errors } = await rules.samples(rule);
+  const causes = [
+    ...rejected.map(({ at, reason, values }) =>
+      reason === 'late'
+        ? sampled('row_late', at, { ...known, detail: shown(values) })
+        : sampled('where_false', at, { ...known, detail: `${reason}, with ${shown(values)}` })
+    ),
+    ...errors.map(({ at, node, message }) =>
+      sampled(
+        node.startsWith('sink') ? 'target_refused' : node.startsWith('source') ? 'payload_invalid' : 'function_failed',
+        at,
+        {
+          ...known,
+          detail: `${node}: ${cut(message)}`
+        }
+      )
+    )
+  ];
+  return { causes, isComplete: false }; // an input of a stream rule is sampled about once a second
+}
+
+function sampled(...[code, at, evidence]: Parameters<typeof derived>): DerivedCause {
+  return { ...derived(code, at, evidence), kind: 'sampled' };
+}
+
+/** Values in one line: `payload.t = 75, clientid = "a"`. */
+function shown(values: Readonly<Record<string, unknown>>): string {
+  const parts = Object.entries(values).map(([name, value]) => `${name} = ${encodeJson(value as Value)}`);
+  return cut(parts.length === 0 ? 'all values are absent' : parts.join(', '));
+}

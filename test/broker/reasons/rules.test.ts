@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker, Cause } from '../../../lib/index.ts';
+import { createTestBroker } from '../../../lib/testing/index.ts';
+
+async function causesOf(broker: Broker, rule: string, topic = 'a/1'): Promise<readonly Cause[]> {
+  return (await broker.monitor.why({ topic, rule })).causes;
+}
+
+const codesOf = (causes: readonly Cause[]) => causes.map(({ code, kind }) => `${code} ${kind}`);
+
+describe('The causes in a rule', () => {
+  it('shows the values with which WHERE was false', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT payload.t FROM "a/+" WHERE payload.t > 80', actions: [] });
+    await broker.publish('a/1', '{"t": 75}');
+    const { causes, isComplete } = await broker.monitor.why({ topic: 'a/1', rule: 'hot' });
+    assert.deepEqual(codesOf(causes), ['where_false sampled']);
+    assert.equal(causes[0].text, 'The condition of rule "hot" was not met: payload.t = 75.');
+    assert.equal(isComplete, true);
+    assert.deepEqual(codesOf(await causesOf(broker, 'hot', 'a/2')), []);
+    for (let number = 0; number < 9; number++) await broker.publish('a/1', '{"t": 75}');
+    assert.equal((await broker.monitor.why({ topic: 'a/2', rule: 'hot' })).isComplete, false, 'not all were sampled');
+  });
+
+  it('names a payload that is not JSON, a function that failed, and a target that refused', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const actions = [
+      () => {
+        throw new Error('the pump is off');
+      }
+    ];
+    await broker.rules.create({ id: 'json', sql: 'SELECT payload.t AS t FROM "a/+" WHERE payload.t > 1', actions: [] });
+    await broker.rules.create({ id: 'function', sql: 'SELECT abs(payload) AS s FROM "a/+"', actions: [] });
+    await broker.rules.create({ id: 'target', sql: 'SELECT * FROM "a/+"', actions });
+    const device = await broker.connect({ clientId: 'device' });
+    broker.on('error', () => undefined);
+    await device.publish('a/1', 'no json', { qos: 1 });
+    await kit.clock.advance(1);
+    assert.ok(codesOf(await causesOf(broker, 'json')).includes('payload_invalid recorded'));
+    assert.deepEqual(codesOf(await causesOf(broker, 'function')), ['function_failed recorded']);
+    const [refused] = await causesOf(broker, 'target');
+    assert.equal(refused.code, 'target_refused');
+    assert.match(refused.text, /rule "target" did not take the message: .*the pump is off/);
+    const all = (await broker.monitor.why({ topic: 'a/1', publisher: 'device' })).causes;
+    assert.ok(codesOf(all).includes('function_failed recorded'), 'also without the id of the rule');
+    await device.disconnect();
+  });
+
+  it('names a rule that is disabled, one that has stopped, and one that does not exist', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({ id: 'off', sql: 'SELECT * FROM "a/+"', actions: [], isEnabled: false });
+    assert.deepEqual(codesOf(await causesOf(broker, 'off')), ['rule_stopped derived']);
+    const [none] = await causesOf(broker, 'none');
+    assert.equal(none.text, 'Rule "none" is not running: there is no such rule.');
+  });
+
+  it('shows late rows and conditions of a rule over streams', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await broker.streams.rules.create({ id: 'r', sql: 'SELECT t FROM s WHERE t > 80', actions: [() => undefined] });
+    await broker.publish('a/1', '{"t": 75}');
+    await kit.clock.advance(200);
+    const causes = await causesOf(broker, 'r');
+    assert.deepEqual(codesOf(causes), ['where_false sampled']);
+    assert.match(causes[0].text, /WHERE, with t = 75/);
+    await broker.streams.rules.stop('r');
+    assert.deepEqual(codesOf(await causesOf(broker, 'r')), ['rule_stopped derived']);
+  });
+});
