@@ -113,6 +113,8 @@ describe('A client that never reads', () => {
     assert.ok(broker.sessions.get('slow').state === 'connected', 'progress restarts the timeout');
     await pass(1_100);
     assert.equal(reasons.get('slow'), 'slow_consumer');
+    const { causes } = await broker.monitor.why({ topic: 'a', clientId: 'slow' });
+    assert.ok(causes.some(({ code, kind }) => code === 'slow_consumer' && kind === 'recorded'));
     assert.ok(slow.wire.destroyed, 'it is closed without DISCONNECT, which it would not read');
   });
 

@@ -68,6 +68,18 @@ describe('The causes in a rule', () => {
     const causes = await causesOf(broker, 'r');
     assert.deepEqual(codesOf(causes), ['where_false sampled']);
     assert.match(causes[0].text, /WHERE, with t = 75/);
+    await broker.streams.create(
+      'CREATE STREAM timed (t BIGINT, at BIGINT) WITH (TYPE="mqtt", DATASOURCE="b", FORMAT="json", TIMESTAMP="at")'
+    );
+    await broker.streams.rules.create({
+      id: 'late',
+      sql: 'SELECT count(*) AS n FROM timed GROUP BY TUMBLINGWINDOW(ss, 10)',
+      options: { isEventTime: true },
+      actions: [() => undefined]
+    });
+    for (const at of [1_000, 30_000, 2_000]) await broker.publish('b', JSON.stringify({ t: 1, at }));
+    const late = await causesOf(broker, 'late', 'b');
+    assert.deepEqual(codesOf(late), ['row_late sampled']);
     await broker.streams.rules.stop('r');
     assert.deepEqual(codesOf(await causesOf(broker, 'r')), ['rule_stopped derived']);
   });
