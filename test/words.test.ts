@@ -43,6 +43,12 @@ const ANY_PHRASE = ['i', ''].map((flag) => {
 /** Words that a comment does not begin with: a noun or a verb does. */
 const OPENING = /^(What|Who|Whose|Whom|Whether|Where|How|It|They|Them|Those|These|Its|Their) /;
 
+/** Words that a text of the console does not begin with, since it stands alone in the page. */
+const TEXT_OPENING = /^(Who|Whose|Whom|Whether|It|They|Them|Those|These|Its|Their) /;
+
+/** The texts of the console. */
+const PAGE_TEXTS = 'adapters/dashboard/page/texts.ts';
+
 /** Words that the name of a test does not begin with: it is read alone in a list of failures. */
 const NAME_OPENING =
   /^(of|for|in|with|without|to|at|on|by|from|into|after|before|and|or|but|is|are|was|were|has|have|had|be|been|do|does(?! not\b)|did|not|no|it|its|they|their|them|those|these|that|this|what|who|whose|which|where|how|so|also|as|than|there|then|only)\b/i;
@@ -66,7 +72,10 @@ const QUOTED = /^(test\/words\.test\.ts|CHANGELOG\.md|LICENSE|bench\/RESULTS\.md
 const files = ['lib', 'adapters', 'bench', 'examples', 'test', '.']
   .flatMap((tree) =>
     readdirSync(join(root, tree), { recursive: tree !== '.', encoding: 'utf8' })
-      .filter((name) => /\.(ts|mts|mjs|md)$/.test(name) && !name.includes('node_modules') && !name.includes('fixtures'))
+      .filter(
+        (name) =>
+          /\.(ts|tsx|css|mts|mjs|md)$/.test(name) && !name.includes('node_modules') && !name.includes('fixtures')
+      )
       .map((name) => posix.join(tree, name.replaceAll('\\', '/')))
   )
   .filter((file) => !QUOTED.test(file) && !/\/client\/(earlier|later|operations)\.ts$/.test(file));
@@ -125,6 +134,24 @@ function commentsOf(text: string, literals: readonly Range[]): { start: number; 
   return merged;
 }
 
+/** The findings in the comment that begins on a line. */
+function inComment(file: string, line: number, comment: string): Finding[] {
+  const text = bare(comment);
+  const isAllowed = !OPENING.test(text) || /^(it|Those|These) (is|are) not /.test(text);
+  const prose = comment.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
+  const phrases = inText(file, line, prose);
+  return isAllowed
+    ? phrases
+    : [...phrases, { file, line, text: text.slice(0, 60), instead: 'begin with a noun or a verb' }];
+}
+
+/** The findings in the comments of a style sheet. */
+function inStyles(file: string, text: string): Finding[] {
+  return [...text.matchAll(/\/\*.*?\*\//gs)].flatMap((comment) =>
+    inComment(file, text.slice(0, comment.index).split('\n').length, comment[0])
+  );
+}
+
 function inPage(file: string, text: string): Finding[] {
   const headings = [...text.matchAll(HEADING)].map((match) => ({
     file,
@@ -145,6 +172,7 @@ function inPage(file: string, text: string): Finding[] {
 function findings(file: string): Finding[] {
   const text = textOf(file);
   if (file.endsWith('.md')) return inPage(file, text);
+  if (file.endsWith('.css')) return inStyles(file, text);
   const source = file.endsWith('.ts') ? syntaxOf(file) : ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
   const lineOf = (position: number) => source.getLineAndCharacterOfPosition(position).line + 1;
   const found: Finding[] = [];
@@ -152,10 +180,12 @@ function findings(file: string): Finding[] {
   const literals: Range[] = [];
   const visit = (node: ts.Node): void => {
     const isText = ts.isStringLiteral(node) || ts.isTemplateLiteralToken(node);
-    if (isText || ts.isRegularExpressionLiteral(node)) {
+    if (isText || ts.isJsxText(node) || ts.isRegularExpressionLiteral(node)) {
       const start = node.getStart(source);
       literals.push({ start, end: node.end });
       if (isText && hasPhrase && node.text.includes(' ')) found.push(...inText(file, lineOf(start), node.text));
+      if (isText && file === PAGE_TEXTS && TEXT_OPENING.test(node.text))
+        found.push({ file, line: lineOf(start), text: node.text, instead: 'a noun: the text stands alone' });
     } else if (
       ts.isCallExpression(node) &&
       ts.isIdentifier(node.expression) &&
@@ -170,20 +200,7 @@ function findings(file: string): Finding[] {
     ts.forEachChild(node, visit);
   };
   visit(source);
-  for (const comment of commentsOf(text, literals)) {
-    if (hasPhrase) {
-      const prose = comment.text.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
-      found.push(...inText(file, lineOf(comment.start), prose));
-    }
-    const opening = OPENING.exec(bare(comment.text));
-    if (opening !== null && !/^(it|Those|These) (is|are) not /.test(bare(comment.text)))
-      found.push({
-        file,
-        line: lineOf(comment.start),
-        text: bare(comment.text).slice(0, 60),
-        instead: 'begin with a noun or a verb'
-      });
-  }
+  for (const comment of commentsOf(text, literals)) found.push(...inComment(file, lineOf(comment.start), comment.text));
   return found;
 }
 

@@ -312,7 +312,7 @@ export class Routing {
     return this.#cache.get(topic) ?? this.#match(topic);
   }
 
-  /** Tell whether a topic has any receivers, like `peek`. */
+  /** Tell whether a topic has receivers. As `peek`, this does not count as a use of the topic. */
   hasReceivers(topic: string): boolean {
     const { targets, groups } = this.peek(topic);
     return targets.length > 0 || groups.length > 0;

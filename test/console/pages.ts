@@ -222,7 +222,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.keyboard.press('Control+A');
     await page.keyboard.type('SELECT payload.t AS t, topic FROM "rooms/+"');
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Take the next real message' }).click();
+    await page.getByRole('button', { name: 'Use the next real message' }).click();
     const client = await server.broker.connect({ clientId: 'room' });
     const waiting = page.getByRole('button', { name: 'Waiting for a message' });
     for (let tries = 0; tries < 1_000 && (await waiting.isVisible()); tries++)
@@ -231,7 +231,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.locator('.result', { hasText: '"t": 21.5' }).waitFor();
     await page.getByRole('button', { name: 'Add an action' }).click();
     await page.getByRole('dialog').getByLabel('Target Topic').fill('warm/rooms');
-    await page.getByRole('dialog').getByRole('button', { name: 'Take' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
     await page.getByRole('button', { name: 'New rule' }).click();
     await page.getByText('The rule was saved').waitFor();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
@@ -262,7 +262,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await dialog.getByLabel('Id').fill('robot');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByText('The secret of robot is shown only now').waitFor();
-    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
     await page.getByRole('cell', { name: 'robot' }).first().waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();

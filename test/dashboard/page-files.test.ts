@@ -10,7 +10,7 @@ const bytesOf = (name: string) => Buffer.from(files[name].br, 'base64');
 const textOf = (name: string) => brotliDecompressSync(bytesOf(name)).toString();
 
 describe('The files of the console', () => {
-  it('contain a shell without inline code and styles, and the files that it names', () => {
+  it('contains a shell without inline code and styles, and the files that it names', () => {
     const shell = textOf('index.html');
     assert.ok(shell.includes('<base href="/">'), 'the server inserts the address of the mount');
     assert.doesNotMatch(shell, /<style|\sstyle=|\son\w+=|javascript:|<script(?![^>]*\ssrc=)[^>]*>/i);
@@ -19,7 +19,7 @@ describe('The files of the console', () => {
     for (const name of named) assert.ok(files[name] !== undefined, name);
   });
 
-  it('name no other server', () => {
+  it('names no other server', () => {
     for (const name of Object.keys(files)) {
       const urls = [...textOf(name).matchAll(/\bhttps?:\/\/[\w.-]+/g)].map(([url]) => url);
       assert.deepEqual(
@@ -30,7 +30,7 @@ describe('The files of the console', () => {
     }
   });
 
-  it('get types, and names that change with their content', () => {
+  it('gives each file a type, and a name that changes with their content', () => {
     for (const [name, { type, hash }] of Object.entries(files)) {
       assert.match(type, /^(text\/(html|css|javascript); charset=utf-8|image\/svg\+xml)$/);
       assert.match(hash, /^[0-9a-f]{16}$/);
@@ -38,7 +38,7 @@ describe('The files of the console', () => {
     }
   });
 
-  it('stay small: those that the first page loads, and all together', () => {
+  it('keeps files small: those that the first page loads, and all together', () => {
     const start = new Set<string>(['index.html']);
     for (const name of start) {
       const text = textOf(name);

@@ -177,7 +177,7 @@ describe('The live stream of a tab', () => {
 });
 
 describe('Server-sent events', () => {
-  it('read the same from chunks of any size', () => {
+  it('reads the same server-sent events from chunks of any size', () => {
     const text =
       ': comment\r\nevent: a\r\ndata: 1\r\ndata: 2\r\n\r\ndata:x\n\nevent: none\n\nid: 5\ndata: {"y":"ü"}\n\n';
     const read = (size: number) => {

@@ -23,7 +23,7 @@ import { countsOf, placed } from '../../adapters/dashboard/page/model/topology.t
 import { prefixesAbove, shownRows, type TopicRow, watchedFilter } from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
-  it('name the view and the choices in it, whatever characters they contain', () => {
+  it('finds the view and the choices in an address, whatever characters they contain', () => {
     const choices = { id: '../a b%2F&=+?#', empty: '', missing: undefined, 'right-to-left': '\u202Eabc' };
     for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) {
       const url = new URL(`/base/console/${addressOf(view, choices)}`, 'http://host');
@@ -34,19 +34,19 @@ describe('Addresses of views', () => {
     }
   });
 
-  it('lead to the overview at the mount, with or without a slash', () => {
+  it('finds the overview at the mount, with or without a slash', () => {
     for (const path of ['/console', '/console/']) assert.equal(placeOf(path, '', '/console/').view, 'overview');
     assert.equal(placeOf('/', '', '/').view, 'overview');
   });
 
-  it('lead to no view if they are outside of the mount or unknown', () => {
+  it('finds no view for unknown addresses and those outside of the mount', () => {
     for (const path of ['/other', '/console/none', '/console/../x', '/consoles'])
       assert.equal(placeOf(path, '', '/console/').view, undefined);
   });
 });
 
 describe('Numbers', () => {
-  it('get separators and units, and at most four digits if they are scaled', () => {
+  it('shows numbers with separators and units, and at most four digits of scaled ones', () => {
     assert.deepEqual([0, 999, 12_345.4, undefined].map(countText), ['0', '999', '12,345', '–']);
     assert.deepEqual([0, 999, 1_000, 1_234, 999_960, 12_345_678, 5e12].map(sizeText), [
       '0 B',
@@ -60,7 +60,7 @@ describe('Numbers', () => {
     assert.deepEqual([0.25, 12, 4_560, 1e6].map(rateText), ['0.3/s', '12/s', '4.6k/s', '1M/s']);
   });
 
-  it('show durations in their two largest units', () => {
+  it('shows durations in their two largest units', () => {
     assert.deepEqual([0, 20, 1_000, 61_000, 3_600_000, 90_061_000, 259_500_000].map(durationText), [
       '0 ms',
       '20 ms',
@@ -76,7 +76,7 @@ describe('Numbers', () => {
     );
   });
 
-  it('show times in the zone of the reader', () => {
+  it('shows times in the zone of the reader', () => {
     const at = new Date(2026, 10, 30, 9, 5, 7, 42).getTime();
     assert.equal(timeText(at), '2026-11-30 09:05:07');
     assert.equal(timeText(at, { ms: true }), '2026-11-30 09:05:07.042');
@@ -89,7 +89,7 @@ describe('Names that clients have chosen', () => {
   const shown = (name: string, max?: number) =>
     namePartsOf(name, max).parts.map(({ text, code }) => (code === undefined ? text : `[${text}]`));
 
-  it('mark blanks at their ends, controls, and characters that change the direction', () => {
+  it('marks blanks at the ends of names, controls, and characters that change the direction', () => {
     assert.deepEqual(shown('a b'), ['a b']);
     assert.deepEqual(shown('   '), ['[···]']);
     assert.deepEqual(shown(' a  b '), ['[·]', 'a', '[··]', 'b', '[·]']);
@@ -98,7 +98,7 @@ describe('Names that clients have chosen', () => {
     assert.deepEqual(shown('<img onerror=alert(1)>'), ['<img onerror=alert(1)>']);
   });
 
-  it('end between two characters if they are cut, and say how much is hidden', () => {
+  it('cuts names between two characters, and says how much is hidden', () => {
     const { parts, hidden } = namePartsOf('x'.repeat(65_536), 100);
     assert.deepEqual([parts[0].text.length, hidden], [100, 65_436]);
     assert.deepEqual(namePartsOf('😀😀', 3), { parts: [{ text: '😀', code: undefined }], hidden: 2 });
@@ -108,7 +108,7 @@ describe('Names that clients have chosen', () => {
 describe('Payloads', () => {
   const utf8 = (text: string) => new TextEncoder().encode(text);
 
-  it('take the form of JSON, text or hexadecimal by what they contain', () => {
+  it('chooses JSON, text or hexadecimal by the content of a payload', () => {
     assert.equal(formOf(utf8('{"a":[1]}')), 'json');
     assert.equal(formOf(utf8('[1')), 'text');
     assert.equal(formOf(utf8('21.5')), 'text');
@@ -117,7 +117,7 @@ describe('Payloads', () => {
     assert.equal(formOf(new Uint8Array([0xff, 0xfe])), 'hex');
   });
 
-  it('keep the digits of numbers in JSON', () => {
+  it('keeps the digits of numbers in JSON', () => {
     assert.equal(
       jsonText('{"a":12345678901234567890,"b":[1.0,{}, []],"c":"x, {\\"y\\": 1}"}'),
       '{\n  "a": 12345678901234567890,\n  "b": [\n    1.0,\n    {},\n    []\n  ],\n  "c": "x, {\\"y\\": 1}"\n}'
@@ -127,14 +127,14 @@ describe('Payloads', () => {
     assert.equal(jsonText(deep), deep);
   });
 
-  it('stand in lines of sixteen bytes in hexadecimal', () => {
+  it('shows sixteen bytes a line in hexadecimal', () => {
     assert.equal(
       hexText(utf8('0123456789abcdef\0')),
       `000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n000010  00${' '.repeat(45)}  .`
     );
   });
 
-  it('come from base64, and have no text if they are not UTF-8', () => {
+  it('reads base64, and gives no text for bytes that are not UTF-8', () => {
     assert.deepEqual(bytesOf('AP8='), new Uint8Array([0, 255]));
     assert.equal(bytesOf('!'), undefined);
     assert.equal(utf8Of(new Uint8Array([0xc3])), undefined);
@@ -142,7 +142,7 @@ describe('Payloads', () => {
 });
 
 describe('Local times of the broker', () => {
-  it('become those of the reader, also on the day on which the clocks change', () => {
+  it('converts local times of the broker to those of the reader, also on the day on which the clocks change', () => {
     const iso = (text: string, zone?: string) => new Date(instantOf(text, zone) as number).toISOString();
     assert.equal(iso('2026-11-30 14:05:09', 'UTC'), '2026-11-30T14:05:09.000Z');
     assert.equal(iso('2026-11-30 14:05:09', 'Asia/Kolkata'), '2026-11-30T08:35:09.000Z');
@@ -154,7 +154,7 @@ describe('Local times of the broker', () => {
 });
 
 describe('Copied commands', () => {
-  it('quote names for a shell, and ask for the password', () => {
+  it('quotes names for a shell, and lets curl ask for the password', () => {
     assert.equal(
       curlText('http://host:18083/api', "o'neill", {
         path: '/clients',
@@ -169,7 +169,7 @@ describe('Copied commands', () => {
     assert.equal(ctlText(['clients', 'kick', '--', '-x `id`']), "embermq ctl clients kick -- '-x `id`'");
   });
 
-  it('reach a shell as they were meant', { skip: process.platform === 'win32' }, () => {
+  it('passes hostile names through a shell unchanged', { skip: process.platform === 'win32' }, () => {
     const hostile = ["a'b", '$HOME', '`id`', 'a\nb', '!x', '*', ' ', '', '<img src=x>', '\u202Ex'];
     for (const name of hostile) {
       const printed = execFileSync('sh', ['-c', `printf %s ${quoted(name)}`], { encoding: 'utf8' });
@@ -179,7 +179,7 @@ describe('Copied commands', () => {
 });
 
 describe('The history of the overview', () => {
-  it('goes on with the samples that are newer than it', () => {
+  it('continues the history with newer samples', () => {
     const history = { at: [10, 20], series: { a: [1, 2] } };
     const samples = [15, 25, 26].map((at) => ({ at, values: { a: at } }));
     assert.deepEqual(withSamples(history, samples, ['a']), { at: [10, 20, 25, 26], series: { a: [1, 2, 25, 26] } });
@@ -230,7 +230,7 @@ describe('The topic tree', () => {
 });
 
 describe('Two values of a topic', () => {
-  it('differ in the lines that only one of them has', () => {
+  it('finds the lines that only one of two values has', () => {
     const lines = diffOf('{\n  "a": 1,\n  "b": 2\n}', '{\n  "a": 1,\n  "b": 3,\n  "c": 4\n}');
     assert.deepEqual(
       lines.map(({ of, text }) => `${of[0]}${text}`),
@@ -240,13 +240,13 @@ describe('Two values of a topic', () => {
     assert.equal(diffOf(long, `${long}\nx`).length, 10_001);
   });
 
-  it('contain numbers, which a chart can show', () => {
+  it('finds the numbers in a value for a chart', () => {
     assert.deepEqual(numbersIn('21.5'), { '': 21.5 });
     assert.deepEqual(numbersIn('{"a":{"b":[1,"x",null]},"c":2}'), { 'a.b.0': 1, c: 2 });
     assert.deepEqual(numbersIn('21.5 C'), {});
   });
 
-  it('stand in one line, cut between characters', () => {
+  it('shows a value in one line, cut between characters', () => {
     const utf8 = (text: string) => new TextEncoder().encode(text);
     assert.equal(shortText(utf8('{\n  "a": 1\n}')), '{ "a": 1 }');
     assert.equal(shortText(utf8('ü'.repeat(1_000))), 'ü'.repeat(120));
@@ -312,7 +312,7 @@ describe('The topology of a stream rule', () => {
 });
 
 describe('Rules', () => {
-  it('name their topics after FROM, also while the statement is not complete', () => {
+  it('finds the topics after FROM, also while the statement is not complete', () => {
     assert.deepEqual(topicsIn('SELECT * FROM "a/#", "$events/client_connected" WHERE x = "b"'), [
       'a/#',
       '$events/client_connected'
@@ -321,7 +321,7 @@ describe('Rules', () => {
     assert.deepEqual(topicsIn('SELECT '), []);
   });
 
-  it('take the values of parameters from fields by their types', () => {
+  it('reads the values of parameters from fields by their types', () => {
     assert.equal(paramOf({ type: 'number' }, '5'), 5);
     assert.equal(paramOf({ type: 'number', enum: [-1, 0] }, '-1'), -1);
     assert.equal(paramOf({ type: 'boolean' }, ''), undefined);

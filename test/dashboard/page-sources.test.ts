@@ -53,12 +53,12 @@ function pathsOf(texts: object, above = ''): string[] {
 }
 
 describe('The sources of the console', () => {
-  it('contain no text that a reader sees outside of the table of texts', () => {
+  it('has no text for readers outside of the table of texts', () => {
     assert.ok(files.length > 10);
     assert.deepEqual(files.flatMap(ownTexts), [], 'move it to texts.ts');
   });
 
-  it('use every text of the table', () => {
+  it('uses every text of the table', () => {
     const all = files
       .filter((file) => !file.endsWith('/texts.ts'))
       .map(textOf)
@@ -77,7 +77,7 @@ describe('The sources of the console', () => {
     );
   });
 
-  it('keep the limits of functions, files and folders', () => {
+  it('keeps the limits of functions, files and folders', () => {
     const long = files.flatMap((file) => {
       const tree = treeOf(file);
       const lineAt = (position: number) => tree.getLineAndCharacterOfPosition(position).line;
@@ -98,7 +98,7 @@ describe('The sources of the console', () => {
     );
   });
 
-  it('import nothing into the model that needs a browser, and no page into parts', () => {
+  it('imports nothing into the model that needs a browser, and no page into parts', () => {
     const imports = files.flatMap((file) =>
       ts
         .preProcessFile(textOf(file))

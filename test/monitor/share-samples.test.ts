@@ -20,7 +20,7 @@ function examplesOf(broker: Broker, clientId: string) {
 }
 
 describe('The examples of a share group', () => {
-  it('name the member that received a message, at most one in 100 ms, and the last five', async () => {
+  it('names the member that received a message, at most one in 100 ms, and the last five', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, sharedSubscriptionStrategy: 'round_robin' });
     for (const clientId of ['one', 'two']) {
@@ -41,7 +41,7 @@ describe('The examples of a share group', () => {
     );
   });
 
-  it('take a bounded memory: those of the group that was quiet for longest are removed', () => {
+  it('limits the memory of examples: those of the group that was quiet for longest are removed', () => {
     const clock = new ManualClock();
     const samples = new ShareSamples(new TimeReading(clock), true, 10_000);
     const subscription = new Subscription(

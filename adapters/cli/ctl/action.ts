@@ -32,7 +32,9 @@ export const ACTION_FLAGS = {
   publisher: flag('string', undefined as string | undefined, 'the client that published; empty: the app', {
     value: 'ID'
   }),
-  rule: flag('string', undefined as string | undefined, 'the rule that should have received it', { value: 'ID' }),
+  rule: flag('string', undefined as string | undefined, 'the rule that should have received the message', {
+    value: 'ID'
+  }),
   at: flag('string', undefined as string | undefined, 'time of the message, such as 2026-01-31T12:00:00Z [now]', {
     value: 'TIME'
   }),

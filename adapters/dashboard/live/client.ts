@@ -3,7 +3,7 @@ import { eventFields } from '../../management/parts/index.ts';
 import type { LiveKind } from './live-kind.ts';
 import { textIn } from './params.ts';
 
-/** The events after which the state of a client may be another one. */
+/** The events that may change the state of a client. */
 const EVENTS = [
   'client.connected',
   'client.disconnected',

@@ -15,7 +15,7 @@ export interface WatchContext {
 
 /** Something that is watched for a view of the page. */
 export interface OpenWatch<P> {
-  /** Go on with other parameters. Without it, the watch is closed, and a new one is opened. */
+  /** Continue with other parameters. Without this method, the watch is closed, and a new one is opened. */
   update?(params: P): void;
   close(): void;
 }

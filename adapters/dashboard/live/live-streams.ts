@@ -1,4 +1,4 @@
-// The watches of a stream are set as a whole, since a view knows what it shows. Those that are the same go on, so that a
+// The watches of a stream are replaced together, since a view knows all that it shows. Those that are the same go on, so that a
 // change of one does not restart the others. A watch that cannot be opened, because a person has written a condition that
 // is wrong, sends a failure to its view; the others are not concerned. Calls for a stream run one after the other.
 
@@ -84,7 +84,7 @@ export class LiveStreams {
   /**
    * Replace the watches of a stream.
    * @param given the watches by name, as they were sent
-   * @throws Fault unknownPath: there is no such stream of the caller; wrongParameter for what is not a set of watches
+   * @throws Fault unknownPath if the caller has no stream with this id; wrongParameter if `given` is not a set of watches
    */
   async set(id: string, given: unknown, caller: Caller): Promise<void> {
     const open = this.#streams.get(id);

@@ -44,7 +44,7 @@ class Row {
     if (this.#payload !== undefined) message.payload.copy(this.#payload, 0, 0, SHOWN_BYTES);
   };
 
-  /** The row as it is now; undefined: it is the same as a second ago. */
+  /** The current row; undefined if it has not changed in the last second. */
   change(seconds: number): object | undefined {
     const isBusy = this.#count > this.#shown;
     if (!isBusy && !this.#wasBusy) return undefined;
@@ -78,7 +78,7 @@ class TopicsWatch implements OpenWatch<readonly string[]> {
     this.update(topics);
   }
 
-  /** Rows that stay in view go on counting. */
+  /** Rows that stay in view keep their counts. */
   update(topics: readonly string[]): void {
     const wanted = new Set(topics);
     for (const [filter, row] of this.#rows) {

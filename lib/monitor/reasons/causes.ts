@@ -1,16 +1,16 @@
 // A row for each cause for which a message does not arrive. `text` is a sentence for people about the evidence, and
 // `remedy` what to do. Recorded causes come from records of the log (`recorded.ts` maps them), sampled ones from the
-// last examples of rules and share groups, derived ones from what the broker knows when it is asked.
+// last examples of rules and share groups, derived ones from the state of the broker at the time of the question.
 
 /** Values that a cause is about, by name. Texts of clients have at most 256 characters. */
 export type Evidence = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Source of a cause: recorded when it happened, one of the last examples, or derived from the state of the broker when it is asked for. */
+/** Source of a cause: recorded when it happened, one of the last examples, or derived from the state of the broker at the time of the question. */
 export type CauseKind = 'recorded' | 'sampled' | 'derived';
 
 /** A row of `CAUSES`. */
 export interface CauseEntry {
-  /** The kinds of knowledge from which it follows. */
+  /** The kinds of knowledge that can show the cause. */
   readonly kinds: readonly CauseKind[];
   /** Describe the cause, in a sentence. */
   text(evidence: Evidence): string;
@@ -48,7 +48,7 @@ export const CAUSES = {
   wrong_password: row(
     'recorded',
     (e) => `${begin(client(e))} could not connect, because its user name or password was not accepted${because(e)}.`,
-    'Correct the credentials of the client, or those that the broker knows.'
+    'Correct the credentials in the client, or in the broker or its source.'
   ),
   token_expired: row(
     'recorded',
@@ -68,27 +68,27 @@ export const CAUSES = {
   connection_limit: row(
     'recorded',
     (e) => `${newcomer(e)}, because a limit of connections was reached${because(e)}.`,
-    'Close connections that are not needed, or raise the limit that is named.'
+    'Close unused connections, or raise this limit.'
   ),
   connect_refused: row(
     'recorded',
     (e) => `${newcomer(e)}${because(e)}.`,
-    'Look at what is named: the options of the zone, a hook of the app, or a source of authentication.'
+    'Check the options of the zone, the hooks of the app, and the sources of authentication.'
   ),
   // ----------------------------------------------------------------------------------------------------------- refusals
   acl_record: row(
     'recorded',
-    (e) => `An access rule of the broker denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    (e) => `An access rule of the broker forbids ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
     'Change the access rule, or add one for this client that allows it.'
   ),
   acl_file_rule: row(
     'recorded',
-    (e) => `A rule of a list or file denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    (e) => `A rule of a list or file forbids ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
     'Change the rule in its file or list, and reload it.'
   ),
   client_rule: row(
     'recorded',
-    (e) => `A rule that ${sender(e)} got when it connected denies it to publish to ${topicOf(e)}${because(e)}.`,
+    (e) => `A rule that ${sender(e)} got when it connected forbids it to publish to ${topicOf(e)}${because(e)}.`,
     'Change the rules that the token or the source gives to the client; they apply from its next authentication.'
   ),
   acl_nomatch: row(
@@ -99,28 +99,28 @@ export const CAUSES = {
   ),
   authorize_hook: row(
     'recorded',
-    (e) => `A hook of the app (authorizePublish) denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
-    'Look at the hook in the app that runs the broker.'
+    (e) => `A hook of the app (authorizePublish) forbids ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    'Check the hook in the app that runs the broker.'
   ),
   source_denied: row(
     'recorded',
-    (e) => `A source of access rights denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    (e) => `A source of access rights forbids ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
     'Change the rights of the client in that source; answers are kept for `aclCacheTtl`.'
   ),
   source_failed: row(
     'recorded',
     (e) => `A source of access rights could not answer, so the request of ${sender(e)} was refused${because(e)}.`,
-    'Restore the server of the source. It is asked again for the next message.'
+    'Restore the server of the source. The broker asks it again for the next message.'
   ),
   publish_hook: row(
     'recorded',
     (e) => `A hook of the app (publish) refused the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
-    'Look at the hook in the app that runs the broker.'
+    'Check the hook in the app that runs the broker.'
   ),
   not_authorized: row(
     'recorded',
     (e) => `${begin(sender(e))} has no right to publish to ${topicOf(e)}${because(e)}.`,
-    'Ask who decides: `embermq ctl rights`.'
+    'Find the rule that decides with `embermq ctl rights`.'
   ),
   packet_too_large: row(
     'recorded',
@@ -135,7 +135,7 @@ export const CAUSES = {
   qos_not_allowed: row(
     'recorded',
     (e) => `The QoS or the retain flag of the message of ${sender(e)} is not allowed${because(e)}.`,
-    'Use a QoS up to `maxQosAllowed`, and retain only where `retainAvailable` is set.'
+    'Use a QoS up to `maxQosAllowed`, and retain only if `retainAvailable` is set.'
   ),
   store_full: row(
     'recorded',
@@ -146,12 +146,12 @@ export const CAUSES = {
     'recorded',
     (e) =>
       `The message of ${sender(e)} to ${topicOf(e)} could not be persisted, because the store failed${because(e)}.`,
-    'Look at the log and the alarms for the error of the store.'
+    'Check the log and the alarms for the error of the store.'
   ),
   memory_watermark: row(
     'recorded',
     (e) => `There was no room to queue the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
-    'Let receivers read, lower their queue limits, or give the broker more memory.'
+    'Make receivers read their messages, lower their queue limits, or give the broker more memory.'
   ),
   // ------------------------------------------------------------------------------------------------------------ routing
   no_subscriber: row(
@@ -201,7 +201,7 @@ export const CAUSES = {
   subscribed_later: row(
     'recorded',
     (e) => `${begin(client(e))} subscribed to ${filterOf(e)} after the message was published${because(e)}.`,
-    'Subscribe before, with a session that stays (Clean Start 0, session expiry), or retain the message.'
+    'Subscribe before the message is published, in a session that is kept (Clean Start 0, session expiry interval), or retain the message.'
   ),
   unsubscribed: row(
     'recorded',
@@ -222,12 +222,12 @@ export const CAUSES = {
   retained_missing: row(
     ['recorded', 'derived'],
     (e) => `There was no retained message for ${client(e)} at ${topicOf(e)}${because(e)}.`,
-    'Publish with the retain flag, and look at the limits of retained messages and at Retain Handling.'
+    'Publish with the retain flag, and check the limits of retained messages and Retain Handling.'
   ),
   share_member: row(
     ['recorded', 'sampled', 'derived'],
     (e) => `A share group delivers each message to one member only${because(e)}.`,
-    'Look at the member that was chosen, or subscribe without a share group.'
+    'Check the member that was chosen, or subscribe without a share group.'
   ),
   delayed: row(
     'derived',
@@ -252,23 +252,23 @@ export const CAUSES = {
   queued: row(
     'derived',
     (e) => `Messages for ${client(e)} wait in its queue${because(e)}.`,
-    'Wait until the client has taken the messages before, or let it take them faster.'
+    'Wait until the client has received the earlier messages, or make it read and acknowledge faster.'
   ),
   qos_lowered: row(
     'derived',
     (e) =>
-      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, also if it is published with a higher one${because(e)}.`,
+      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, even if it is published with a higher one${because(e)}.`,
     'Subscribe with the QoS of the messages.'
   ),
   queue_full: row(
     'recorded',
     (e) => `The queue of ${client(e)} was full, so a message to ${topicOf(e)} was dropped${because(e)}.`,
-    'Let the client read faster, or raise `maxMqueueLen` and the limits of the backlog.'
+    'Make the client read faster, or raise `maxMqueueLen` and the limits of the backlog.'
   ),
   queue_cleared: row(
     'recorded',
     (e) => `The queue of ${client(e)} was cleared${because(e)}.`,
-    'The app or an operator did this: see the audit log.'
+    'The app or an operator cleared it: see the audit log.'
   ),
   expired: row(
     'recorded',
@@ -283,22 +283,22 @@ export const CAUSES = {
   awaiting_acknowledgements: row(
     'derived',
     (e) => `${begin(client(e))} has not acknowledged messages that were sent to it${because(e)}.`,
-    'Let the client send PUBACK and PUBCOMP, or raise its Receive Maximum and `maxInflight`.'
+    'Make the client send PUBACK (QoS 1) or PUBREC and PUBCOMP (QoS 2), or raise its Receive Maximum and `maxInflight`.'
   ),
   slow_consumer: row(
     'recorded',
-    (e) => `The connection of ${client(e)} was closed, because it did not read${because(e)}.`,
-    'Look at the network and the load of the client, or raise `slowConsumerTimeout`.'
+    (e) => `The connection of ${client(e)} was closed, because it did not read its messages${because(e)}.`,
+    'Check the network and the load of the client, or raise `slowConsumerTimeout`.'
   ),
   right_withdrawn: row(
     ['recorded', 'derived'],
     (e) => `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
-    'Allow it in the access rules; the subscription is still there.'
+    'Allow the topic in the access rules; the subscription still exists.'
   ),
   deliver_hook: row(
     'recorded',
     (e) => `A hook of the app (deliver) withheld the message to ${topicOf(e)} from ${client(e)}${because(e)}.`,
-    'Look at the hook in the app that runs the broker.'
+    'Check the hook in the app that runs the broker.'
   ),
   broker_stopped: row(
     'recorded',
@@ -309,7 +309,7 @@ export const CAUSES = {
   rule_stopped: row(
     ['recorded', 'derived'],
     (e) => `${begin(ruleOf(e))} is not running${because(e)}.`,
-    'Enable or start the rule; if it stopped with an error, correct that first.'
+    'Enable or start the rule; if it stopped with an error, correct the error first.'
   ),
   where_false: row(
     'sampled',
@@ -324,12 +324,12 @@ export const CAUSES = {
   function_failed: row(
     ['recorded', 'sampled'],
     (e) => `A function of ${ruleOf(e)} failed${because(e)}.`,
-    'Look at the arguments of the function; test the rule with this message.'
+    'Check the arguments of the function, and test the rule with this message.'
   ),
   target_refused: row(
     ['recorded', 'sampled'],
-    (e) => `The target of an action of ${ruleOf(e)} did not take the message${because(e)}.`,
-    'Look at the resource or sink and its server.'
+    (e) => `The target of an action of ${ruleOf(e)} did not accept the message${because(e)}.`,
+    'Check the resource or sink, and its server.'
   ),
   row_late: row(
     'sampled',

@@ -97,7 +97,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped' },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
-  target_refused: { about: 'The target of a rule did not take a message.', cause: 'target_refused' }
+  target_refused: { about: 'The target of a rule did not accept a message.', cause: 'target_refused' }
 };
 
 /** The code of a record that is neither a drop nor the end of a connection. */

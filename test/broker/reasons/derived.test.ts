@@ -27,7 +27,7 @@ describe('The causes that are derived', () => {
     ['#', '$app/x', 'filter_system']
   ];
   for (const [filter, topic, code] of near) {
-    it(`name ${code} for the filter ${filter} and the topic ${topic}, also if no client is named`, async () => {
+    it(`names ${code} for the filter ${filter} and the topic ${topic}, also if no client is named`, async () => {
       await using kit = await createTestBroker();
       await using client = await kit.connect({ clientId: 'c' });
       await client.subscribe(filter);
@@ -42,7 +42,7 @@ describe('The causes that are derived', () => {
     });
   }
 
-  it('name the mount point of a receiver, and that of a publisher', async () => {
+  it('names the mount point of a receiver, and that of a publisher', async () => {
     await using broker = await startBroker({ zones: { tenant: { mountpoint: 'tenant/' } } });
     const inner = await rawClient(broker, { clientId: 'inner', meta: { zone: 'tenant' } as never });
     await granted(inner, 1, 'a/b');
@@ -59,7 +59,7 @@ describe('The causes that are derived', () => {
     assert.equal(two.evidence.topic, 'tenant/x/y');
   });
 
-  it('name the rewrite rule that has changed a topic, and one that has changed a filter', async () => {
+  it('names the rewrite rule that has changed a topic, and one that has changed a filter', async () => {
     const rewrite: BrokerOptions['rewrite'] = [
       { filter: 'old/#', pattern: /^old\/(.+)$/, target: 'new/$1', on: 'publish' },
       { filter: 'in/#', pattern: /^in\/(.+)$/, target: 'out/$1', on: 'subscribe' }
@@ -76,7 +76,7 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(kit.broker, { topic: 'out/x', clientId: 'c' })).codes.includes('rewritten'));
   });
 
-  it('name No Local for a message of the receiver itself', async () => {
+  it('names No Local for a message of the receiver itself', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await granted(client, 1, { topic: 'a/#', noLocal: true });
@@ -88,7 +88,7 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(broker, { topic: 'a/1', clientId: 'c', publisher: 'other' })).codes.includes('no_local'));
   });
 
-  it('name the member of a share group that received an example', async () => {
+  it('names the member of a share group that received an example', async () => {
     await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
     await using one = await kit.connect({ clientId: 'one' });
     await using two = await kit.connect({ clientId: 'two' });
@@ -108,7 +108,7 @@ describe('The causes that are derived', () => {
     assert.deepEqual([unknown, of.members, of.member], ['derived', 2, undefined]);
   });
 
-  it('name the queue of the member that was chosen, also if no client is named', async () => {
+  it('names the queue of the member that was chosen, also if no client is named', async () => {
     await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
     for (const clientId of ['one', 'two']) {
       const client = await kit.connect({ clientId, sessionExpiry: 60 });
@@ -121,7 +121,7 @@ describe('The causes that are derived', () => {
     assert.equal(of('offline_queued').evidence.clientId, 'one');
   });
 
-  it('name a message that is still delayed, until it is published', async () => {
+  it('names a message that is still delayed, until it is published', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
     await client.subscribe('a/1');
@@ -138,7 +138,7 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes.includes('delayed'));
   });
 
-  it('name a client that is offline without a session', async () => {
+  it('names a client that is offline without a session', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c' });
     await client.subscribe('a/1');
@@ -147,7 +147,7 @@ describe('The causes that are derived', () => {
     assert.ok((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes.includes('offline_no_session'));
   });
 
-  it('name a client without a subscription that matches, and only if nothing else is known', async () => {
+  it('names a client without a subscription that matches, and only if nothing else is known', async () => {
     await using kit = await createTestBroker();
     await using other = await kit.connect({ clientId: 'o' });
     await other.subscribe('a/1');
@@ -164,7 +164,7 @@ describe('The causes that are derived', () => {
     assert.deepEqual((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes, ['filter_case']);
   });
 
-  it('come after the record that tells why a client has no session', async () => {
+  it('sorts derived causes after the record that tells why a client has no session', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c', sessionExpiry: 10 });
     await client.subscribe('a/1');
@@ -174,7 +174,7 @@ describe('The causes that are derived', () => {
     assert.deepEqual(codes, ['session_ended', 'offline_no_session']);
   });
 
-  it('name QoS 0 while the client is offline, and not before it was', async () => {
+  it('names QoS 0 while the client is offline, and not before it was', async () => {
     await using kit = await createTestBroker({ mqueueStoreQos0: false });
     const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
     await client.subscribe('a/1');
@@ -194,7 +194,7 @@ describe('The causes that are derived', () => {
   });
 
   for (const store of [undefined, memoryStore()]) {
-    it(`name the place in the queue of a client that is offline, ${store === undefined ? 'without' : 'with'} a store`, async () => {
+    it(`names the place in the queue of a client that is offline, ${store === undefined ? 'without' : 'with'} a store`, async () => {
       await using kit = await createTestBroker(store === undefined ? {} : { store });
       const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
       await client.subscribe('a/#', { qos: 1 });
@@ -212,7 +212,7 @@ describe('The causes that are derived', () => {
     });
   }
 
-  it('name the queue of a client that is offline after a restart of the broker', async () => {
+  it('names the queue of a client that is offline after a restart of the broker', async () => {
     const store = memoryStore();
     const first = await startBroker({ store });
     const client = await rawClient(first, {
@@ -232,7 +232,7 @@ describe('The causes that are derived', () => {
     );
   });
 
-  it('name the acknowledgements that a client owes, and the messages that wait for them', async () => {
+  it('names the acknowledgements that a client owes, and the messages that wait for them', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, {
       clientId: 'c',
@@ -253,7 +253,7 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(broker, { topic: 'a/1', clientId: 'c' })).codes.includes('awaiting_acknowledgements'));
   });
 
-  it('name the lower QoS of a message that waits, and of a subscription with QoS 0', async () => {
+  it('names the lower QoS of a message that waits, and of a subscription with QoS 0', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
     await client.subscribe('a/1', { qos: 1 });
@@ -268,7 +268,7 @@ describe('The causes that are derived', () => {
     assert.deepEqual(codes, ['retained_missing', 'qos_lowered']);
   });
 
-  it('name why a client got no retained message', async () => {
+  it('names why a client got no retained message', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await broker.publish('r/1', 'x', { retain: true });
@@ -288,7 +288,7 @@ describe('The causes that are derived', () => {
     assert.match(String(of('retained_missing').evidence.detail), /^shared subscriptions/);
   });
 
-  it('name a retained message that waits for the acknowledgement of another one', async () => {
+  it('names a retained message that waits for the acknowledgement of another one', async () => {
     await using broker = await startBroker();
     for (const topic of ['r/1', 'r/2']) await broker.publish(topic, 'x', { qos: 1, retain: true });
     const client = await rawClient(broker, { clientId: 'c', properties: { receiveMaximum: 1 } });
@@ -298,7 +298,7 @@ describe('The causes that are derived', () => {
     assert.match(String(of('retained_missing').evidence.detail), /^it is still to be sent/);
   });
 
-  it('name a right that was withdrawn from a subscription', async () => {
+  it('names a right that was withdrawn from a subscription', async () => {
     await using kit = await createTestBroker({ auth: [acl([{ access: 'allow' }])], allowAnonymous: true });
     await using client = await kit.connect({ clientId: 'c' });
     await client.subscribe('a/#');
@@ -309,7 +309,7 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(kit.broker, { topic: 'a/open', clientId: 'c' })).codes.includes('right_withdrawn'));
   });
 
-  it('contain nothing for a message that arrived with QoS 1 and is retained', async () => {
+  it('derives nothing for a message that arrived with QoS 1 and is retained', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
     await client.subscribe('a/1', { qos: 1 });
@@ -318,7 +318,7 @@ describe('The causes that are derived', () => {
     assert.deepEqual((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes, []);
   });
 
-  it('find the names of clients and topics that records have shortened', async () => {
+  it('finds the names of clients and topics that records have shortened', async () => {
     await using kit = await createTestBroker();
     const clientId = 'c'.repeat(1_000);
     const topic = `a/${'t'.repeat(1_000)}`;

@@ -48,7 +48,7 @@ export function retryLive(): void {
   live.retry();
 }
 
-/** Watch something while a component is shown. @param watch undefined: nothing. It is compared by its JSON */
+/** Watch something while a component is shown. @param watch undefined: nothing. Watches are compared by their JSON */
 export function useWatch(name: string, watch: Watch | undefined, listener: WatchListener): void {
   const key = JSON.stringify(watch);
   useEffect(() => (watch === undefined ? undefined : live.watch(name, watch, listener)), [name, key]);

@@ -14,7 +14,7 @@ export function hrefOf(view: ViewName, choices?: Readonly<Record<string, string 
   return location.origin + urlOf(addressOf(view, choices));
 }
 
-/** Show a view. @param replaces the address replaces the present one in the history: a filter was changed */
+/** Show a view. @param replaces the address replaces the current one in the history: a filter was changed */
 export function go(view: ViewName, choices: Readonly<Record<string, string | undefined>> = {}, replaces = false): void {
   show(hrefOf(view, choices), replaces);
 }
@@ -37,7 +37,7 @@ function show(href: string, replaces: boolean): void {
   place.value = here();
   if (place.value.view === before) return;
   scrollTo(0, 0);
-  // a reader of the screen learns that the view has changed
+  // screen readers announce the new view
   requestAnimationFrame(() => document.querySelector<HTMLElement>('main h1')?.focus());
 }
 

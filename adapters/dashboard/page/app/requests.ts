@@ -43,7 +43,7 @@ interface Sent {
   readonly method?: string;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
-  /** The page asks for this, not a person: it does not prolong the session. */
+  /** The page sends the request on its own, so it does not prolong the session. */
   readonly isBackground?: boolean;
 }
 
@@ -86,7 +86,7 @@ async function refusalOf(response: Response, path: string): Promise<RequestError
   try {
     body = JSON.parse(text);
   } catch {
-    // an answer of something between the page and the broker
+    // the answer comes from a proxy between the page and the broker
   }
   if (response.status === 401 && !/^(session|login)$/.test(path)) whenLoggedOut();
   const said = body?.message ?? body?.error;

@@ -14,7 +14,7 @@ export interface Session {
   readonly timeZone?: string;
 }
 
-/** The states of the login. `lost`: there was a session, and what it has shown stays in view. */
+/** The states of the login. `lost`: the session has ended, and its data stay in view. */
 export type LoginState =
   | { readonly is: 'loading' }
   | { readonly is: 'failed'; readonly error: unknown }
@@ -52,7 +52,7 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** An address that is loaded and never executed. */
+/** True for an address over HTTP: loading another one could execute code. */
 function isSafe(url: string | undefined): boolean {
   return (
     url !== undefined && URL.canParse(url, location.href) && /^https?:$/.test(new URL(url, location.href).protocol)

@@ -35,7 +35,7 @@ export function curlText(
   return [...parts, quoted(url)].join(' ');
 }
 
-/** The command with `embermq ctl`. @param words of the action, its flags, and its arguments; an argument that begins with `-` stands behind `--` */
+/** The command with `embermq ctl`. @param words of the action, its flags, and its arguments; an argument that begins with `-` is placed after `--` */
 export function ctlText(words: readonly string[]): string {
   return `embermq ctl ${words.map(quoted).join(' ')}`;
 }

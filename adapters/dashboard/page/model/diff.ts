@@ -6,7 +6,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Lines that are compared; more are shown as different. The table of lengths has the square of them. */
+/** Maximum number of compared lines; further lines are shown as different. The table of lengths has the square of this number. */
 const MAX_LINES = 600;
 
 /** The lines of two texts: those of both, and between them those of the first and then those of the second only. */
@@ -40,7 +40,7 @@ export function diffOf(first: string, second: string): readonly DiffLine[] {
   return lines;
 }
 
-/** Fields of JSON that are looked at for numbers. */
+/** Maximum number of fields of JSON that are searched for numbers. */
 const MAX_FIELDS = 50;
 
 /** The numbers in a value by their path: `''` for a value that is a number, `a.b.0` inside of JSON. */

@@ -76,7 +76,7 @@ export class Live {
     }
   }
 
-  /** Open a stream that was lost at once: the network has returned, or a person has asked for it. */
+  /** Open a lost stream immediately: the network has returned, or a person has asked for it. */
   retry(): void {
     this.#attempts = 0;
     this.#hasEnded = false;

@@ -1,5 +1,5 @@
-// The addresses of the console. Every view has one, and what was chosen in it (filters, a client, a tab) stands in its query, so that an address that
-// is sent to a colleague shows the same. Names of clients and topics are in the query as well, never in the path: browsers would resolve `.` and `..`,
+// The addresses of the console. Every view has one. The choices in it (filters, a client, a tab) are in its query, so that an address that is sent to
+// a colleague shows the same view. Names of clients and topics are in the query as well, never in the path: browsers would resolve `.` and `..`,
 // and some proxies decode `%2F`.
 
 /** The paths of the views below the mount. */

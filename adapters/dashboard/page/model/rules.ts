@@ -1,6 +1,6 @@
 // Statements of rules: their topics, and the forms of their actions.
 
-/** The topics after FROM, as far as they can be read while a person types. */
+/** The topics after FROM. The statement may be incomplete, because it is read while a person types. */
 export function topicsIn(statement: string): readonly string[] {
   const from = /\bfrom\b([\s\S]*?)(?:\bwhere\b|$)/i.exec(statement)?.[1] ?? '';
   return [...from.matchAll(/"([^"]*)"|'([^']*)'/g)]

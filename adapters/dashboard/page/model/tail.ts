@@ -1,4 +1,4 @@
-// The rows of a live tail: the last ones, and who has published most of them.
+// The last rows of a live tail, and the publishers of most of them.
 
 /** A row, as the live stream has it. */
 export interface TailRow {
@@ -11,7 +11,7 @@ export interface TailRow {
   readonly payloadBytes?: number;
 }
 
-/** Rows that are kept. */
+/** Maximum number of rows. */
 export const MAX_ROWS = 1_000;
 
 /** The state of a tail in the page. */
@@ -37,7 +37,7 @@ interface TailPart {
   readonly error?: string;
 }
 
-/** Add what has come. Rows that are read do not move: while the tail is paused, new rows are held. */
+/** Add new rows. While the tail is paused, they are held, so that the rows that are read do not move. */
 export function withPart(state: TailState, part: TailPart, isPaused: boolean): TailState {
   const { rows = [], skipped = 0, overflowed = 0, unchecked = 0, failed = 0, error } = part;
   const target = isPaused ? 'held' : 'rows';

@@ -17,7 +17,7 @@ export interface PlacedNode {
 export function placed({ sources, edges }: Topology): readonly PlacedNode[] {
   const names = [...new Set([...sources, ...Object.keys(edges), ...Object.values(edges).flat()])];
   const layers = new Map(names.map((name) => [name, 0]));
-  // as many rounds as there are nodes: a cycle cannot make it go on
+  // at most as many rounds as there are nodes, also if there is a cycle
   for (let round = 0; round < names.length; round++) {
     let hasChanged = false;
     for (const [from, targets] of Object.entries(edges))

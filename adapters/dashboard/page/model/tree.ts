@@ -9,7 +9,7 @@ export interface TopicRow {
   readonly subscribed: boolean;
   readonly retained_below: number;
   readonly subscribed_below: number;
-  /** The topic was published to lately. */
+  /** The topic was published to recently. */
   readonly published?: boolean;
   readonly published_below?: number;
 }
@@ -39,7 +39,7 @@ export type ShownRow =
       readonly error?: unknown;
     };
 
-/** The rows of the opened levels, from the top. @param levels by their prefix; that of the top is `''` */
+/** The rows of the opened levels, from the top. @param levels by their prefix; the prefix of the top level is `''` */
 export function shownRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>): readonly ShownRow[] {
   const found: ShownRow[] = [];
   const add = (prefix: string, depth: number): void => {

@@ -10,7 +10,7 @@ import { Users } from './access/users.tsx';
 
 const A = T.access;
 
-/** Who may do what: a question about rights, access rules, bans, users of the console, and applications. */
+/** Access control: a question about rights, access rules, bans, users of the console, and applications. */
 export function Page() {
   const tab = choice('tab') || 'rights';
   return (

@@ -16,7 +16,7 @@ import { Inflight, Queue, RightsCache, SessionFacts, Subscriptions } from './cli
 
 const C = T.client;
 
-/** One client: its session, and what can be done with it. */
+/** A client: its session, and actions on it. */
 export function Page() {
   const id = choice('id');
   const { value, error, isLoading, reload } = useLoaded<SessionRow>(id, (signal) =>

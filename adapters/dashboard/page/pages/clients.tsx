@@ -14,7 +14,7 @@ import { addressOf, type ClientRow, protocolText } from './client/row.ts';
 const C = T.clients;
 const F = T.form;
 
-/** The conditions of `GET /clients` in the revision `later`, all of them. */
+/** All conditions of `GET /clients` in the revision `later`. */
 const FIELDS: readonly FieldRow[] = [
   { name: '_like_clientid', label: C.likeId, placeholder: C.part },
   { name: '_like_username', label: C.likeUser, placeholder: C.part },
@@ -136,7 +136,7 @@ function queryOf(): ClientQuery {
   return Object.fromEntries(given) as ClientQuery;
 }
 
-/** `ctl` has the condition for a part of the client id only. */
+/** `ctl` supports only the condition for a part of the client id. */
 function ctlWords(query: ClientQuery): readonly string[] | undefined {
   const used = Object.entries(query).filter(([, value]) => value !== undefined);
   if (used.some(([name]) => name !== '_like_clientid')) return undefined;

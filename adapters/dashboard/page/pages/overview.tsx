@@ -161,7 +161,7 @@ function Tiles({ history, now }: { readonly history: History; readonly now: Now 
 
 type TileRow = readonly [label: string, value: string, values?: readonly number[], href?: string];
 
-/** A value with its course in the last hour. */
+/** A value, with a line of its values in the last hour. */
 function Tile({ row: [label, value, values = [], href] }: { readonly row: TileRow }) {
   const content = (
     <>

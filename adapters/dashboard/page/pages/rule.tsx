@@ -23,7 +23,7 @@ const R = T.rules;
 const EVERY_MS = 5_000;
 const EXAMPLE = 'SELECT payload.value AS value, topic, clientid\nFROM "sensors/#"\nWHERE payload.value > 20';
 
-/** A rule: its statement with a test, its actions, and what it does. Without an id, a new one. */
+/** A rule: its statement with a test, its actions, counters and samples. A new rule has no id yet. */
 export function Page() {
   const id = choice('id');
   const { value, error, reload } = useLoaded<RuleRow | undefined>(
@@ -95,7 +95,7 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
   );
 }
 
-/** What a person has changed, until it is saved. */
+/** The changes that a person has made, until they are saved. */
 function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly onSaved: () => void }) {
   const [id, setId] = useState('');
   const [statement, setStatement] = useState(rule?.rawsql ?? EXAMPLE);
@@ -174,7 +174,7 @@ function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): Actio
   return { name, params, fallbacks, isNew: false };
 }
 
-/** Errors and hints about the statement, and why it was not saved. */
+/** Errors and hints about the statement, and the reason if it could not be saved. */
 function Faults({
   fault,
   hints,

@@ -97,7 +97,7 @@ function Rows({ filter, where }: { readonly filter: string; readonly where: stri
   );
 }
 
-/** Rows that are drawn: the newest. The others count for the busiest only. */
+/** Maximum number of rows that are drawn, the newest ones. Older ones only count towards the busiest publishers and topics. */
 const DRAWN = 200;
 
 function RowList({ rows }: { readonly rows: readonly TailRow[] }) {
@@ -195,7 +195,7 @@ function Row({
 
 const BUSIEST = 5;
 
-/** The publishers and topics with the most rows: who floods the broker. */
+/** The publishers and topics with the most rows: they show which client floods the broker. */
 function Busiest({ rows }: { readonly rows: readonly TailRow[] }) {
   const list = (title: string, column: string, view: 'client' | 'topics', name: string) => (
     <section class="panel">

@@ -22,7 +22,7 @@ const FIELDS: readonly FieldRow[] = [
   { name: 'at', label: W.at, help: W.atHelp, type: 'time' }
 ];
 
-/** The question why a message did not arrive, and the answer. What is asked stands in the address. */
+/** The question why a message did not arrive, and the answer. The question is part of the address. */
 export function Page() {
   const { choices } = place.value;
   const [topic, clientid, publisher, rule, at] = FIELDS.map(({ name }) => choice(name));

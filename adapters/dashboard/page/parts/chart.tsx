@@ -12,7 +12,7 @@ export interface Line {
   readonly color: number;
 }
 
-/** What a chart shows. */
+/** The content of a chart. */
 export interface ChartProps {
   readonly title: string;
   /** The times of the values, in milliseconds since 1970. */
@@ -116,7 +116,7 @@ function ValueTable({ at, lines, format }: Pick<ChartProps, 'at' | 'lines' | 'fo
   );
 }
 
-/** A line without axes, for the eye only: the number beside it says the value. */
+/** A line without axes, hidden from screen readers: the number beside it is the value. */
 export function Sparkline({ values }: { readonly values: readonly number[] }) {
   if (values.length < 2) return <svg class="sparkline" viewBox="0 0 100 24" aria-hidden="true" focusable="false" />;
   const max = Math.max(...values) || 1;

@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx';
 import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
 import { notify } from './notices.tsx';
 
-/** A button that asks for what an action needs, and then does it. Viewers see it, but cannot use it. */
+/** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
 export function Action({
   label,
   title = label,
@@ -22,16 +22,16 @@ export function Action({
 }: {
   readonly label: ComponentChildren;
   readonly title?: ComponentChildren;
-  /** What will happen. */
+  /** The effect of the action, in sentences. */
   readonly text?: ComponentChildren;
   readonly submit?: ComponentChildren;
   readonly fields?: readonly FieldRow[];
   readonly initial?: FieldTexts;
   readonly isDangerous?: boolean;
-  /** Said when it was done. */
+  /** The notice after the action has succeeded. */
   readonly done: string;
   readonly run: (values: FieldTexts) => Promise<unknown>;
-  /** More of the window, such as commands to copy. */
+  /** Further content of the dialog, such as commands to copy. */
   readonly children?: ComponentChildren | ((values: FieldTexts) => ComponentChildren);
   readonly kind?: string;
 }) {

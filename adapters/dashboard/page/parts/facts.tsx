@@ -20,7 +20,7 @@ export function Facts({
   );
 }
 
-/** Parts of a view, of which one is shown. The one that is shown stands in the address, as `tab`. */
+/** Parts of a view, of which one is shown. Its name is `tab` in the address. */
 export function Tabs({
   label,
   tabs,
@@ -62,7 +62,7 @@ export function Badge({
   return <span class={`badge badge-${kind}`}>{children}</span>;
 }
 
-/** The head of a view: its title, and what can be done. */
+/** The head of a view: its title and actions. */
 export function Head({
   title,
   children

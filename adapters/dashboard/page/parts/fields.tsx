@@ -14,13 +14,13 @@ export interface FieldRow {
   readonly help?: string;
   readonly placeholder?: string;
   readonly isRequired?: boolean;
-  /** The field is with those that are shown on request. */
+  /** The field is shown only on request. */
   readonly isMinor?: boolean;
   readonly min?: number;
   readonly max?: number;
 }
 
-/** Values of fields: texts as they are typed. A flag is `true` or empty. */
+/** Values of fields, as strings. A flag is `true` or empty. */
 export type FieldTexts = Readonly<Record<string, string>>;
 
 /** The input of a field, with its label. */
@@ -101,7 +101,7 @@ export function Field({
   );
 }
 
-/** A form that sends something. Errors stand above the button, and the form stays as it was filled in. */
+/** A form that sends its values. Errors are shown above the button, and the form keeps its values. */
 export function Form({
   fields,
   initial = {},
@@ -170,7 +170,7 @@ export function Form({
 
 const TYPING_MS = 350;
 
-/** The conditions of a list. They stand in the address and apply as they are typed; those that are used rarely are shown on request. */
+/** The conditions of a list. They are part of the address and apply while they are typed. Those that are rarely used are shown on request. */
 export function Conditions({ fields }: { readonly fields: readonly FieldRow[] }) {
   const minor = fields.filter(({ isMinor }) => isMinor);
   const isUsed = fields.some(({ name }) => choice(name) !== '');
@@ -218,7 +218,7 @@ function Condition({ field }: { readonly field: FieldRow }) {
   const [typed, setTyped] = useState(chosen);
   const sent = useRef(chosen);
   const timer = useRef<ReturnType<typeof setTimeout>>();
-  // the address has changed in another way: with the button of the browser, or another link
+  // the address has changed in another way: by the back button of the browser, or by a link
   if (chosen !== sent.current) {
     sent.current = chosen;
     setTyped(chosen);

@@ -15,7 +15,7 @@ export interface PageQuery {
   readonly cursor?: string;
 }
 
-/** A list with pages. The page that is shown stands in the address, as `page` or `cursor`. */
+/** A list with pages. The current one is `page` or `cursor` in the address. */
 export function List<Row>({
   caption,
   columns,
@@ -29,7 +29,7 @@ export function List<Row>({
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row, index: number) => string | number;
   readonly empty: ComponentChildren;
-  /** The conditions of the list, as a text that changes with them. */
+  /** The conditions of the list, as a string that changes with them. */
   readonly conditions: string;
   readonly load: (page: PageQuery, signal: AbortSignal) => Promise<Page<readonly Row[]>>;
   readonly below?: ((row: Row) => ComponentChildren) | undefined;

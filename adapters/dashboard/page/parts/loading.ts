@@ -44,7 +44,7 @@ export function useLoaded<T>(
       } catch (error) {
         if (aborted.signal.aborted) return;
         isWaiting.current = error instanceof RequestError && error.status === 401;
-        // what was shown stays in view until the person has logged in again
+        // the previous value is shown until the person has logged in again
         if (!isWaiting.current) setState((before) => ({ ...before, key, error, isLoading: false }));
       }
       if (everyMs !== undefined && !aborted.signal.aborted) timer = setTimeout(() => void again(), everyMs);

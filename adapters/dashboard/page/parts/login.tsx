@@ -4,7 +4,7 @@ import { logIn, login } from '../app/session.ts';
 import { T } from '../texts.ts';
 import { described } from './problem.tsx';
 
-/** The form that asks for a user and a password. After it, the view that was asked for opens, because its address has not changed. */
+/** The form that asks for a user and a password. Afterwards the requested view opens, because its address has not changed. */
 export function Login({ loginUrl, isAgain }: { readonly loginUrl: string | undefined; readonly isAgain: boolean }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');

@@ -9,19 +9,19 @@ interface Notice {
   readonly isProblem: boolean;
 }
 
-/** Notices that are shown at once; older ones leave. */
+/** Maximum number of notices; older ones are removed. */
 const MAX_NOTICES = 4;
 const SHOWN_MS = 6_000;
 const notices = signal<readonly Notice[]>([]);
 let last = 0;
 
-/** Say for some seconds that something was done. Problems stay until they are closed. */
+/** Show for some seconds that an action has succeeded. Problems are shown until they are closed. */
 export function notify(text: string): void {
   const id = add(text, false);
   setTimeout(() => close(id), SHOWN_MS);
 }
 
-/** Say that something has failed, and why. */
+/** Show that an action has failed, and why. */
 export function notifyProblem(error: unknown): void {
   const { message, advice } = described(error);
   add(advice === undefined ? message : `${message} ${advice}`, true);

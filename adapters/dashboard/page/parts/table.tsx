@@ -12,23 +12,23 @@ export interface Column<Row> {
   readonly isMinor?: boolean;
   /** The column takes the width that is left. */
   readonly isWide?: boolean;
-  /** An explanation of the head. */
+  /** An explanation of the heading. */
   readonly about?: string;
 }
 
 interface TableProps<Row> {
-  /** What the rows are, for screen readers. */
+  /** The title of the table, for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
-  /** Undefined: they are loaded. */
+  /** Undefined while they are being loaded. */
   readonly rows: readonly Row[] | undefined;
   readonly keyOf: (row: Row, index: number) => string | number;
-  /** A text if there are no rows, which says what to do. */
+  /** Text in place of rows if there are none; says what to do. */
   readonly empty: ComponentChildren;
   readonly error?: unknown;
   readonly onRetry?: (() => void) | undefined;
   readonly isLoading?: boolean;
-  /** What is shown below a row, over all columns. */
+  /** Content below a row, over all columns. */
   readonly below?: ((row: Row) => ComponentChildren) | undefined;
   readonly rowClass?: ((row: Row) => string) | undefined;
 }

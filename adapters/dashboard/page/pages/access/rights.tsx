@@ -31,7 +31,7 @@ const FIELDS: readonly FieldRow[] = [
 ];
 const KINDS = { allow: 'good', deny: 'bad', unknown: 'warn', none: 'quiet', unasked: 'quiet', failed: 'bad' } as const;
 
-/** May a client publish or subscribe, and by which rule? The question stands in the address. */
+/** The question whether a client may publish or subscribe, and by which rule. It is part of the address. */
 export function Rights() {
   const { choices } = place.value;
   const asked = FIELDS.map(({ name }) => choice(name)).join('\n');

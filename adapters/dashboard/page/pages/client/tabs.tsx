@@ -25,7 +25,7 @@ interface OfClient {
   readonly id: string;
 }
 
-/** What is known about the client and its session. */
+/** Facts about the client and its session. */
 export function SessionFacts({ session }: OfSession) {
   const { client } = session;
   const limited = (value: number, max: number) => (
@@ -257,7 +257,7 @@ export function Queue({ id }: OfClient) {
   );
 }
 
-/** The decisions on rights that are kept for this client. */
+/** The cached decisions on rights of this client. */
 export function RightsCache({ id }: OfClient) {
   const { value, error, reload } = useLoaded(id, (signal) =>
     get('/clients/{clientid}/acl_cache', { params: { clientid: id }, signal })

@@ -10,16 +10,16 @@ import { T } from '../../texts.ts';
 
 const R = T.rules;
 
-/** An action of a rule as a person has it before it is saved. */
+/** An action of a rule, with changes that are not saved yet. */
 export interface ActionDraft {
   readonly name: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly fallbacks: readonly Readonly<Record<string, unknown>>[];
-  /** It was added or changed. */
+  /** The action was added or changed, and is not saved yet. */
   readonly isNew: boolean;
 }
 
-/** What a rule does with its outputs. */
+/** The actions of a rule, which process its outputs. */
 export function Actions({
   actions,
   onChange

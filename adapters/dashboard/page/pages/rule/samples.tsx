@@ -46,7 +46,7 @@ function Sample({
   readonly at: number;
   readonly isCut: boolean;
   readonly value: object;
-  /** It has all columns of the event, so the test can take it. */
+  /** The sample has all columns of the event, so the test can use it. */
   readonly isWhole: boolean;
 }) {
   const { columns, output } = value as { readonly columns?: object; readonly output?: unknown };

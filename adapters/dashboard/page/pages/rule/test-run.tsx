@@ -13,7 +13,7 @@ import { T } from '../../texts.ts';
 const R = T.rules;
 const MESSAGES = '$events/message_publish';
 
-/** An event that a person has chosen for the test elsewhere. */
+/** A sample that a person has chosen for the test. */
 export const offered = signal<string | undefined>(undefined);
 
 /** A run of a statement with one event: a sample, or the next real message. Nothing is changed, and no action runs. */
@@ -23,7 +23,7 @@ export function TestRun({
   onError
 }: {
   readonly statement: string;
-  /** Raised when the editor asks for a run. */
+  /** A number that increases when the editor asks for a run. */
   readonly run: number;
   readonly onError: (error: unknown) => void;
 }) {

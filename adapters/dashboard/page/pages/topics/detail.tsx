@@ -18,7 +18,7 @@ import type { LiveTopic } from './tree.tsx';
 
 const P = T.topics;
 
-/** One topic, or one topic filter: its retained message, its messages, and its subscriptions. */
+/** A topic or a topic filter: its retained message, its messages, and its subscriptions. */
 export function TopicDetail({ topic, onChange }: { readonly topic: string; readonly onChange: () => void }) {
   if (topic === '') return <p class="panel aside">{P.select}</p>;
   const isFilter = /[+#]/.test(topic) || topic.startsWith('$share/');

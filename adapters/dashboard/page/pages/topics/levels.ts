@@ -4,7 +4,7 @@ import type { Level } from '../../model/tree.ts';
 
 const ROWS = 100;
 
-/** Loads levels, a page at a time. */
+/** Loads levels of the topic tree, one page at a time. */
 export function useLevels() {
   const [levels, setLevels] = useState<ReadonlyMap<string, Level>>(new Map());
   const asked = useRef(new Set<string>());

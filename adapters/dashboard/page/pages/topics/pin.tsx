@@ -8,7 +8,7 @@ import { T } from '../../texts.ts';
 import type { LiveTopic } from './tree.tsx';
 
 const P = T.topics;
-/** Values that are kept of a pinned topic, and topics that may be pinned. */
+/** Maximum number of values of a pinned topic, and of pinned topics. */
 const MAX_VALUES = 100;
 const MAX_PINS = 20;
 
@@ -17,7 +17,7 @@ interface Value {
   readonly bytes: Uint8Array;
 }
 
-/** The values of pinned topics. They are in this page only, and go when it is closed. */
+/** The values of pinned topics. They are discarded when the page is closed. */
 const pins = signal<ReadonlyMap<string, readonly Value[]>>(new Map());
 
 /** Collects the last values of a topic: as a chart, the difference of two of them, and a file. */

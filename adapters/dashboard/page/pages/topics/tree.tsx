@@ -14,7 +14,7 @@ import { useLevels } from './levels.ts';
 import { ROW_PX, useSettled, useWindow } from './window.ts';
 
 const P = T.topics;
-/** Rows that are observed at most: the server has the same limit. */
+/** Maximum number of observed rows: the server has the same limit. */
 const MAX_WATCHED = 200;
 
 /** A topic as the live stream has it. */
@@ -30,7 +30,7 @@ export interface LiveTopic {
   readonly payloadBytes: number;
 }
 
-/** The tree of topics. The one that is selected stands in the address. */
+/** The tree of topics. The selected topic is part of the address. */
 export function TopicTree({ selected }: { readonly selected: string }) {
   const { levels, load } = useLevels();
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(prefixesAbove(selected)));

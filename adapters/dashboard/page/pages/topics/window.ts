@@ -38,7 +38,7 @@ export function useWindow() {
   return { ...view, place, scrollTo };
 }
 
-/** A list that has not changed for a moment: while a person scrolls, nothing is asked for. */
+/** A list after it has not changed for a moment, so that nothing is requested while a person scrolls. */
 export function useSettled(list: readonly string[]): readonly string[] {
   const [settled, setSettled] = useState<readonly string[]>([]);
   const key = list.join('\0');
