@@ -10,11 +10,13 @@ export class Key extends Link<Key> {
   /** The oldest first. */
   readonly records: KeptRecord[] = [];
   /** Time of the latest record that is no longer kept. */
-  lostAt = -Infinity;
+  lostAt: number;
 
-  constructor(name: string) {
+  /** @param lostAt time of the latest record that is no longer kept and may have been about this name */
+  constructor(name: string, lostAt: number) {
     super();
     this.name = name;
+    this.lostAt = lostAt;
   }
 
   get bytes(): number {
@@ -22,10 +24,10 @@ export class Key extends Link<Key> {
   }
 
   /** Use the key for another name. */
-  rename(name: string): void {
+  rename(name: string, lostAt: number): void {
     this.name = name;
     this.records.length = 0;
-    this.lostAt = -Infinity;
+    this.lostAt = lostAt;
   }
 
   /** Note that a record is no longer kept. */
@@ -57,17 +59,30 @@ export class KeyTable {
   readonly #grown: (bytes: number) => void;
   readonly #keys = new Map<string, Key>();
   readonly #order = new Chain<Key>();
+  /** The table of a name before it is in this one; it passes on its records. */
+  readonly #earlier: KeyTable | undefined;
   /** Time of the latest record of the keys that are no longer kept. */
   #lostAt = -Infinity;
 
-  constructor(limits: KeyLimits, released: (record: KeptRecord) => void, grown: (bytes: number) => void) {
+  constructor(
+    limits: KeyLimits,
+    released: (record: KeptRecord) => void,
+    grown: (bytes: number) => void,
+    earlier?: KeyTable
+  ) {
     this.#limits = limits;
     this.#released = released;
     this.#grown = grown;
+    this.#earlier = earlier;
   }
 
-  get(name: string): Key | undefined {
-    return this.#keys.get(name);
+  has(name: string): boolean {
+    return this.#keys.has(name);
+  }
+
+  /** The records about a name, the oldest first. */
+  records(name: string): readonly KeptRecord[] {
+    return this.#keys.get(name)?.records ?? this.#earlier?.records(name) ?? [];
   }
 
   /** The key of a name, which becomes the one that was used last. */
@@ -77,8 +92,11 @@ export class KeyTable {
       this.#order.touch(known);
       return known;
     }
+    const lostAt = this.lostAt(name);
+    const earlier = this.#earlier?.#take(name);
     const oldest = this.#keys.size < this.#limits.keys ? undefined : this.#order.oldest;
-    const key = oldest === undefined ? new Key(name) : this.#reuse(oldest, name);
+    const key = oldest === undefined ? new Key(name, lostAt) : this.#reuse(oldest, name, lostAt);
+    if (earlier !== undefined) key.records.push(...earlier.records);
     this.#keys.set(name, key);
     this.#order.add(key);
     this.#grown(key.bytes);
@@ -108,26 +126,36 @@ export class KeyTable {
     key.delete(record);
     if (key.records.length > 0) return;
     this.#lostAt = Math.max(this.#lostAt, key.lostAt);
-    this.#order.remove(key);
-    this.#keys.delete(name);
-    this.#grown(-key.bytes);
+    this.#discard(key);
   }
 
   /** Time of the latest record about a name that is no longer kept; -Infinity: all are. */
   lostAt(name: string): number {
-    return this.#keys.get(name)?.lostAt ?? this.#lostAt;
+    const key = this.#keys.get(name);
+    return key === undefined ? Math.max(this.#lostAt, this.#earlier?.lostAt(name) ?? -Infinity) : key.lostAt;
   }
 
-  #reuse(key: Key, name: string): Key {
-    this.#order.remove(key);
-    this.#keys.delete(key.name);
-    this.#grown(-key.bytes);
+  #reuse(key: Key, name: string, lostAt: number): Key {
+    this.#discard(key);
     this.#lostAt = Math.max(this.#lostAt, key.lostAt);
     for (const record of key.records) {
       this.#lostAt = Math.max(this.#lostAt, record.at);
       this.#released(record);
     }
-    key.rename(name);
+    key.rename(name, lostAt);
     return key;
+  }
+
+  /** Remove the key of a name, whose records another table takes over. */
+  #take(name: string): Key | undefined {
+    const key = this.#keys.get(name);
+    if (key !== undefined) this.#discard(key);
+    return key;
+  }
+
+  #discard(key: Key): void {
+    this.#order.remove(key);
+    this.#keys.delete(key.name);
+    this.#grown(-key.bytes);
   }
 }

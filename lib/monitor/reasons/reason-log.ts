@@ -167,9 +167,7 @@ export class ReasonLog {
     for (const kind of KINDS) {
       const name = keys[kind];
       if (name === undefined) continue;
-      for (const record of this.#tables?.[kind].get(cut(name))?.records ?? []) found.add(record);
-      const refused = kind === 'client' ? this.#tables?.newcomer.get(cut(name)) : undefined;
-      for (const record of refused?.records ?? []) found.add(record);
+      for (const record of this.#tables?.[kind].records(cut(name)) ?? []) found.add(record);
     }
     yield* [...found].sort((a, b) => b.number - a.number);
   }
@@ -181,10 +179,7 @@ export class ReasonLog {
     for (const kind of KINDS) {
       const name = keys[kind];
       if (name === undefined || this.#tables === undefined) continue;
-      const { client, newcomer } = this.#tables;
       lostAt = Math.max(lostAt, this.#tables[kind].lostAt(cut(name)));
-      if (kind === 'client' && client.get(cut(name)) === undefined)
-        lostAt = Math.max(lostAt, newcomer.lostAt(cut(name)));
     }
     // summaries are found by their client only
     return keys.topic !== undefined && keys.client === undefined ? Math.max(lostAt, this.#summarisedAt) : lostAt;
@@ -293,8 +288,7 @@ export class ReasonLog {
     const row = RECORDED[code];
     const tables = (this.#tables ??= this.#makeTables());
     const indexed = row.isFilter === true ? undefined : topic;
-    const isNewcomer =
-      row.isRefusedConnect === true && clientId !== undefined && tables.client.get(clientId) === undefined;
+    const isNewcomer = row.isRefusedConnect === true && clientId !== undefined && !tables.client.has(clientId);
     const clients = isNewcomer ? tables.newcomer : tables.client;
     const records = comparedWith(tables, clients, clientId, rule, indexed, publisher, address)?.records;
     if (records === undefined) return undefined;
@@ -351,10 +345,11 @@ export class ReasonLog {
     const grown = (bytes: number) => {
       this.#bytes += bytes;
     };
-    const table = (limits: typeof CLIENT_LIMITS) => new KeyTable(limits, released, grown);
+    const table = (limits: typeof CLIENT_LIMITS, earlier?: KeyTable) => new KeyTable(limits, released, grown, earlier);
+    const newcomer = table(NEWCOMER_LIMITS);
     return {
-      client: table(CLIENT_LIMITS),
-      newcomer: table(NEWCOMER_LIMITS),
+      client: table(CLIENT_LIMITS, newcomer),
+      newcomer,
       topic: table(TOPIC_LIMITS),
       rule: table(RULE_LIMITS),
       address: table(CLIENT_LIMITS)

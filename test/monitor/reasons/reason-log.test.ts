@@ -268,4 +268,42 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
       ['last', undefined, 'first']
     );
   });
+
+  it('knows that the earlier records of a client are gone when it is there again', () => {
+    const { log, pass, time } = logOf();
+    log.add('connected', { clientId: 'back' });
+    const lostAt = Math.round(time.wallMs);
+    for (let number = 0; number < 10_000; number++) {
+      pass(1);
+      log.add('connected', { clientId: `c${number}` });
+    }
+    log.add('connected', { clientId: 'back' });
+    assert.deepEqual([...log.records({ client: 'back' })].length, 1);
+    assert.ok(log.lostAt({ client: 'back' }) >= lostAt, `${log.lostAt({ client: 'back' })}`);
+    pass(1);
+    assert.ok(log.lostAt({ client: 'back' }) < time.wallMs, 'later records are complete');
+  });
+
+  it('knows that refusals of a client are gone when it has connected since', () => {
+    const { log, pass, time } = logOf();
+    for (let number = 0; number < 10; number++) {
+      pass(1);
+      log.add('wrong_password', { clientId: 'c', detail: `${number}` });
+    }
+    const lostAt = Math.round(time.wallMs - 4);
+    log.add('connected', { clientId: 'c' });
+    assert.equal([...log.records({ client: 'c' })].length, 5);
+    assert.equal(log.lostAt({ client: 'c' }), lostAt);
+  });
+
+  it('keeps the refusals of a client that has connected since, while others invent client ids', () => {
+    const { log } = logOf();
+    log.add('wrong_password', { clientId: 'c', detail: 'first' });
+    log.add('connected', { clientId: 'c' });
+    for (let number = 0; number < 2_001; number++) log.add('wrong_password', { clientId: `invented ${number}` });
+    const codes = [...log.records({ client: 'c' })].map(({ code }) => code);
+    assert.deepEqual(codes, ['connected', 'wrong_password']);
+    assert.equal(log.lostAt({ client: 'c' }), -Infinity);
+    assert.equal(log.size, 2_002);
+  });
 });
