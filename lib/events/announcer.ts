@@ -28,14 +28,15 @@ interface DropRecorder {
 }
 
 /** The route of a topic without subscribers. */
-interface UnsubscribedRoute extends DropPlace {
+export interface UnsubscribedRoute extends DropPlace {
   readonly topic: string;
   /** The count of the drops of one publisher that are not in the log yet. */
   repeatedDrop: object | undefined;
 }
 
-/** The place of drops that are often equal, such as the route of a topic: it keeps the record of the last one. */
+/** The place of drops that are often equal, such as the route of a topic. */
 export interface DropPlace {
+  /** The record of the last drop. */
   lastDrop: object | undefined;
 }
 

@@ -161,10 +161,12 @@ export class KeptRecord extends Link<KeptRecord> {
     this.isRepeated = false;
   }
 
-  /** Note that no list contains the record. It equals no other one until it is filled again. */
+  /**
+   * Note that no list contains the record. It equals no other one until it is filled again, and keeps no strings, because sessions and
+   * routes may still refer to it.
+   */
   freed(): void {
-    this.count = 0;
-    this.holders = 0;
+    this.fill('connected', NOTHING, undefined, 0, undefined, undefined, undefined, undefined, undefined);
   }
 
   hold(change: 1 | -1): void {

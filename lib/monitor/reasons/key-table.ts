@@ -93,7 +93,7 @@ export class KeyTable {
       return known;
     }
     const lostAt = this.lostAt(name);
-    const earlier = this.#earlier?.#take(name);
+    const earlier = this.#earlier?.take(name);
     const oldest = this.#keys.size < this.#limits.keys ? undefined : this.#order.oldest;
     const key = oldest === undefined ? new Key(name, lostAt) : this.#reuse(oldest, name, lostAt);
     if (earlier !== undefined) key.records.push(...earlier.records);
@@ -129,6 +129,13 @@ export class KeyTable {
     this.#discard(key);
   }
 
+  /** Remove the key of a name, whose records another table takes over. */
+  take(name: string): Key | undefined {
+    const key = this.#keys.get(name);
+    if (key !== undefined) this.#discard(key);
+    return key;
+  }
+
   /** Time of the latest record about a name that is no longer kept; -Infinity: all are. */
   lostAt(name: string): number {
     const key = this.#keys.get(name);
@@ -143,13 +150,6 @@ export class KeyTable {
       this.#released(record);
     }
     key.rename(name, lostAt);
-    return key;
-  }
-
-  /** Remove the key of a name, whose records another table takes over. */
-  #take(name: string): Key | undefined {
-    const key = this.#keys.get(name);
-    if (key !== undefined) this.#discard(key);
     return key;
   }
 

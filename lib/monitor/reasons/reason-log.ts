@@ -10,6 +10,7 @@
 // record are summarised in one, without topic.
 
 import type { TimeReading } from '../../base/time-reading.ts';
+import type { UnsubscribedRoute } from '../../events/announcer.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import type { QoS } from '../../packets/types.ts';
 import { cut } from '../cut-text.ts';
@@ -17,7 +18,7 @@ import { Chain } from './chain.ts';
 import { KeptRecord, type ReasonSubject } from './kept-record.ts';
 import { type Key, KeyTable } from './key-table.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
-import { RepeatedDrop, type UnsubscribedRoute } from './repeated-drop.ts';
+import { RepeatedDrop } from './repeated-drop.ts';
 
 /** Records that are kept: for each client (or address), topic and rule, and for how many of them. */
 const CLIENT_LIMITS = { keys: 10_000, records: 32 };
@@ -26,8 +27,9 @@ const NEWCOMER_LIMITS = { keys: 2_000, records: 4 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
 const RULE_LIMITS = { keys: 10_000, records: 16 };
 
-/** Maximum number of routes that count drops which are not in the log yet. */
+/** Maximum number of routes that count drops which are not in the log yet, and of the characters of their names, which are not cut. */
 const MAX_ROUTES = 4_096;
+const MAX_ROUTE_CHARACTERS = 1_048_576;
 /** Maximum number of drops whose record is searched for in `SEARCH_MS`. */
 const MAX_SEARCHES = 200;
 const SEARCH_MS = 100;
@@ -70,6 +72,7 @@ export class ReasonLog {
   #searchesSinceMs = -Infinity;
   /** The routes with drops that are not in the log yet. */
   readonly #routes: UnsubscribedRoute[] = [];
+  #routeCharacters = 0;
   /** Wall-clock time of the last drop that was summarised. */
   #summarisedAt = -Infinity;
 
@@ -129,8 +132,8 @@ export class ReasonLog {
   dropUnsubscribed(route: UnsubscribedRoute, qos: QoS, publisher: string, count: number): void {
     if (this.maxBytes === 0) return;
     const { wallMs } = this.#time;
-    const repeated = route.repeatedDrop as RepeatedDrop | undefined;
-    if (repeated !== undefined && repeated.count > 0) {
+    const repeated = ((route.repeatedDrop as RepeatedDrop | undefined) ??= new RepeatedDrop());
+    if (repeated.count > 0) {
       if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, wallMs);
       else {
         const last = route.lastDrop as KeptRecord | undefined;
@@ -139,9 +142,11 @@ export class ReasonLog {
       return;
     }
     this.#number++;
-    if (repeated === undefined) route.repeatedDrop = new RepeatedDrop(publisher, qos, count, wallMs, this.#number);
-    else repeated.begin(publisher, qos, count, wallMs, this.#number);
-    if (this.#routes.push(route) === MAX_ROUTES) this.#takeRepeated(MAX_ROUTES - MAX_SEARCHES);
+    repeated.begin(publisher, qos, count, wallMs, this.#number);
+    const routes = this.#routes.push(route);
+    this.#routeCharacters += route.topic.length + publisher.length;
+    if (routes === MAX_ROUTES || this.#routeCharacters > MAX_ROUTE_CHARACTERS)
+      this.#takeRepeated(routes - MAX_SEARCHES);
   }
 
   /** Record something else. */
@@ -211,6 +216,7 @@ export class ReasonLog {
     // by the time of the last drop, so that a list of a key keeps the latest ones
     const lastAtOf = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastAt;
     const routes = this.#routes.splice(0).sort((a, b) => lastAtOf(a) - lastAtOf(b));
+    this.#routeCharacters = 0;
     for (let at = 0; at < routes.length; at++) {
       const { topic, repeatedDrop } = routes[at];
       const { count, publisher, qos, since, lastAt, number } = repeatedDrop as RepeatedDrop;
@@ -332,11 +338,11 @@ export class ReasonLog {
   }
 
   #free(record: KeptRecord): void {
-    record.freed();
     this.#order.remove(record);
     this.#size--;
     if (isDrop(record)) this.#drops--;
     this.#bytes -= record.bytes;
+    record.freed();
     this.#spare = record;
   }
 

@@ -1,34 +1,16 @@
 import type { QoS } from '../../packets/types.ts';
 
-/** The route of a topic without subscribers. */
-export interface UnsubscribedRoute {
-  readonly topic: string;
-  /** The record of the last drop. */
-  lastDrop: object | undefined;
-  /** Drops that are not in the log yet. */
-  repeatedDrop: object | undefined;
-}
-
 /** Drops of one publisher at a route that are not in the log yet. */
 export class RepeatedDrop {
-  publisher: string;
-  qos: QoS;
+  publisher = '';
+  qos: QoS = 0;
   /** 0: all are in the log. */
-  count: number;
+  count = 0;
   /** Times of the first and the last one, in milliseconds since 1970. */
-  since: number;
-  lastAt: number;
+  since = 0;
+  lastAt = 0;
   /** Number of the record that these drops begin. */
-  number: number;
-
-  constructor(publisher: string, qos: QoS, count: number, at: number, number: number) {
-    this.number = number;
-    this.publisher = publisher;
-    this.qos = qos;
-    this.count = count;
-    this.since = at;
-    this.lastAt = at;
-  }
+  number = 0;
 
   add(count: number, at: number): void {
     this.count += count;
@@ -47,6 +29,7 @@ export class RepeatedDrop {
 
   /** Note that the drops are in the log. */
   taken(): void {
+    this.publisher = ''; // it may be long, and its client gone
     this.count = 0;
   }
 }

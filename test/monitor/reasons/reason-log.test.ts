@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { TimeReading } from '../../../lib/base/time-reading.ts';
 import { type ReasonKeys, ReasonLog } from '../../../lib/monitor/reasons/reason-log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+
+setFlagsFromString('--expose-gc');
+const gc = runInNewContext('gc') as () => void;
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -13,6 +18,12 @@ function randomFrom(seed: number): () => number {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32;
   };
+}
+
+/** The memory that is in use after a garbage collection, in bytes. */
+function used(): number {
+  gc();
+  return process.memoryUsage().heapUsed;
 }
 
 function logOf(maxBytes = 16_777_216) {
@@ -305,5 +316,36 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     assert.deepEqual(codes, ['connected', 'wrong_password']);
     assert.equal(log.lostAt({ client: 'c' }), -Infinity);
     assert.equal(log.size, 2_002);
+  });
+
+  it('keeps within its memory if topics and client ids are long and nobody reads it', () => {
+    const { log } = logOf();
+    const long = (number: number) => Buffer.alloc(50_000, `${number} `).toString('latin1');
+    const kept = Array.from({ length: 500 }, () => ({ topic: 't', lastDrop: undefined, repeatedDrop: undefined }));
+    const before = used();
+    for (let number = 0; number < 1_000; number++) {
+      const route = { topic: long(number), lastDrop: undefined, repeatedDrop: undefined };
+      log.dropUnsubscribed(route, 0, 'p', 1);
+    }
+    for (const [number, route] of kept.entries()) log.dropUnsubscribed(route, 0, long(number), 1);
+    const pending = used() - before;
+    assert.ok(pending < 8_388_608, `${pending} bytes`);
+    assert.ok(log.size > 0);
+    assert.ok(used() - before < 8_388_608, 'the routes name no publishers whose drops are in the log');
+    assert.equal(kept.length, 500);
+  });
+
+  it('keeps no strings of a record that was removed, although a session still refers to it', () => {
+    const { log, pass } = logOf();
+    const name = (number: number) => Buffer.alloc(256, `${number} `).toString('latin1');
+    const sessions: object[] = [];
+    const before = used();
+    for (let number = 0; number < 5_000; number++) {
+      pass(1);
+      sessions.push(log.drop(name(number), 1, '', 'queue_full', name(-number), 1, name(number)) as object);
+    }
+    log.clearDrops();
+    const kept = (used() - before) / sessions.length;
+    assert.ok(kept < 400, `${kept} bytes for each session`);
   });
 });
