@@ -2,10 +2,10 @@ import { unknownName } from '../base/fields.ts';
 import { DROP_REASONS, type DropReason } from '../events/reasons.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Page } from '../routing/directory.ts';
-import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
+import { type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { matches } from '../topics/topic.ts';
-import { cut } from './cut-text.ts';
 import { type DropOfLog, isDrop, type ReasonLog } from './reasons/reason-log.ts';
+import { isAbout, recordPage } from './reasons/record-page.ts';
 
 /** A message that was dropped, or several equal ones. */
 export interface DropRecord {
@@ -35,10 +35,9 @@ export interface DropQuery extends PageQuery {
 }
 
 const CONDITIONS = {
-  clientId: ({ clientId, publisher }: DropRecord, wanted: string) =>
-    clientId === cut(wanted) || publisher === cut(wanted),
-  filter: ({ topic }: DropRecord, wanted: string) => matches(wanted, topic),
-  reason: ({ reason }: DropRecord, wanted: DropReason) => reason === wanted
+  clientId: isAbout,
+  filter: ({ topic = '' }: DropOfLog, wanted: string) => matches(wanted, topic),
+  reason: ({ row }: DropOfLog, wanted: DropReason) => row.drop === wanted
 };
 
 /**
@@ -65,28 +64,20 @@ export class Drops {
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID, TOPIC_FILTER_INVALID
    */
   list(query: DropQuery = {}): Page<DropRecord> {
-    const { cursor, limit, skip, isWanted } = readQuery<DropRecord, DropQuery>(query, CONDITIONS);
+    const request = readQuery<DropOfLog, DropQuery>(query, CONDITIONS);
     const { reason } = query;
     if (reason !== undefined && !Object.hasOwn(DROP_REASONS, reason))
       throw unknownName('OPTION_INVALID', 'reason', reason, Object.keys(DROP_REASONS));
-    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
-    const page = { node: this.#node, count: this.size };
-    const before = cursor === undefined ? Infinity : Number(cursor);
-    const entries: DropRecord[] = [];
-    let left = skip;
-    for (const record of this.#log.records()) {
-      if (!isDrop(record) || record.number >= before) continue;
-      const shown = shownAsDrop(record);
-      if (!isWanted(shown) || left-- > 0) continue;
-      if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
-      entries.push(shown);
-    }
-    return { ...page, entries, cursor: undefined };
+    return recordPage(this.#records(), request, { node: this.#node, count: this.size }, shownAsDrop);
   }
 
   /** Discard all drops. */
   clear(): void {
     this.#log.clearDrops();
+  }
+
+  *#records(): IterableIterator<DropOfLog> {
+    for (const record of this.#log.records()) if (isDrop(record)) yield record;
   }
 }
 

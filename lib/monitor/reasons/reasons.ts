@@ -1,10 +1,11 @@
 import { unknownName } from '../../base/fields.ts';
 import type { Page } from '../../routing/directory.ts';
-import { invalidCursor, type PageQuery, readQuery } from '../../routing/directory-queries.ts';
+import { type PageQuery, readQuery } from '../../routing/directory-queries.ts';
 import { matches } from '../../topics/topic.ts';
 import { cut } from '../cut-text.ts';
-import type { ReasonRecord } from './kept-record.ts';
+import type { KeptRecord, ReasonRecord } from './kept-record.ts';
 import type { ReasonLog } from './reason-log.ts';
+import { isAbout, recordPage } from './record-page.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
 
 /** A query for records. */
@@ -21,8 +22,7 @@ export interface ReasonQuery extends PageQuery {
 }
 
 const CONDITIONS = {
-  clientId: ({ clientId, publisher }: ReasonRecord, wanted: string) =>
-    clientId === cut(wanted) || publisher === cut(wanted),
+  clientId: isAbout,
   filter: ({ topic }: ReasonRecord, wanted: string) => topic !== undefined && matches(wanted, topic),
   rule: ({ rule }: ReasonRecord, wanted: string) => rule === cut(wanted),
   address: ({ address }: ReasonRecord, wanted: string) => address === wanted,
@@ -59,22 +59,12 @@ export class Reasons {
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID, TOPIC_FILTER_INVALID
    */
   list(query: ReasonQuery = {}): Page<ReasonRecord> {
-    const { cursor, limit, skip, isWanted } = readQuery<ReasonRecord, ReasonQuery>(query, CONDITIONS);
+    const request = readQuery<KeptRecord, ReasonQuery>(query, CONDITIONS);
     const { code, clientId: client, rule, address } = query;
     if (code !== undefined && !Object.hasOwn(RECORDED, code))
       throw unknownName('OPTION_INVALID', 'code', code, Object.keys(RECORDED));
-    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
-    const before = cursor === undefined ? Infinity : Number(cursor);
-    const page = { node: this.#node, count: this.size };
-    const entries: ReasonRecord[] = [];
-    let left = skip;
-    for (const record of this.#log.records(
-      client === undefined ? (rule === undefined ? { address } : { rule }) : { client }
-    )) {
-      if (record.number >= before || !isWanted(record) || left-- > 0) continue;
-      if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
-      entries.push(record.shown());
-    }
-    return { ...page, entries, cursor: undefined };
+    const keys = client === undefined ? (rule === undefined ? { address } : { rule }) : { client };
+    const list = { node: this.#node, count: this.size };
+    return recordPage(this.#log.records(keys), request, list, (record) => record.shown());
   }
 }

@@ -318,7 +318,7 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     assert.equal(log.size, 2_002);
   });
 
-  it('keeps within its memory if topics and client ids are long and nobody reads it', () => {
+  it('keeps within its memory if topics and client ids are long and the log is not read', () => {
     const { log } = logOf();
     const long = (number: number) => Buffer.alloc(50_000, `${number} `).toString('latin1');
     const kept = Array.from({ length: 500 }, () => ({ topic: 't', lastDrop: undefined, repeatedDrop: undefined }));
