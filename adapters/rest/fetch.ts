@@ -1,5 +1,5 @@
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
-import { type Body, type BodyLimits, type Call, isWhole, type MountPorts, type Scope } from './call.ts';
+import { type Answer, type Body, type BodyLimits, type Call, isWhole, type MountPorts, type Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import type { CallPlace, MountedServices } from './mounted-services.ts';
 
@@ -37,11 +37,16 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
     // requests of HTTP/2 have no Host header; their connections are not closed
     const isLast = closes && request.body !== null && facts.body === undefined && request.headers.has('host');
     const headers = isLast ? { ...answer.headers, connection: 'close' } : answer.headers;
-    if (request.method !== 'HEAD')
-      return new Response(isWhole(body) ? body : streamOf(body, ports), { status, headers });
+    if (request.method !== 'HEAD') return new Response(contentOf(body, ports), { status, headers });
     if (!isWhole(body)) await body[Symbol.asyncIterator]().return?.();
     return new Response(null, { status, headers });
   };
+}
+
+/** The body of a `Response`, which must have none with the status 204, not even an empty one. */
+function contentOf(body: Answer['body'], ports: MountPorts): BodyInit | null {
+  if (!isWhole(body)) return streamOf(body, ports);
+  return body.length === 0 ? null : body;
 }
 
 /** The index of the path in an absolute URL. The URL is not parsed, because parsing changes it. */

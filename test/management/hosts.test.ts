@@ -356,6 +356,16 @@ describe('The management interface', () => {
     assert.match(((await answer.json()) as { message: string }).message, /facts\.body/);
   });
 
+  it('answers preflights over the Fetch API, whose answers with the status 204 have no body', async () => {
+    await using broker = await startBroker();
+    const origin = 'https://page.example';
+    const { fetch } = managementApi(broker, { ...V4, origins: origin });
+    const headers = { origin, 'access-control-request-method': 'GET' };
+    const answer = await fetch(new Request('http://host/api/v4/clients', { method: 'OPTIONS', headers }));
+    assert.deepEqual([answer.status, answer.body, answer.headers.get('content-type')], [204, null, null]);
+    assert.equal(answer.headers.get('access-control-allow-origin'), origin);
+  });
+
   it('refuses a body that a parser of the host has read as a form, and names the remedy', async () => {
     await using broker = await startBroker();
     const app = express();
