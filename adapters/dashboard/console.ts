@@ -10,10 +10,12 @@ import {
   Fault,
   Guard,
   isWhole,
+  type LoginSettings,
   parseJson,
   Router,
   type Service
 } from '../rest/index.ts';
+import { Audit } from '../rest/kit/index.ts';
 import { streamsService } from '../streams-api/parts/index.ts';
 import { Assets } from './assets.ts';
 import { LiveStreams } from './live/live-streams.ts';
@@ -54,6 +56,7 @@ export class Console implements Service {
   readonly #settings: DashboardSettings;
   readonly #logins: Logins;
   readonly #guard: Guard;
+  readonly #audit: Audit;
   readonly #assets: Assets;
   readonly #live: LiveStreams;
   /** True if an upgrade request came as another request, because the host has not passed it on. */
@@ -75,6 +78,7 @@ export class Console implements Service {
       { ...settings, origins: new Set(), identify: identifyBelow('') },
       { name: 'console' }
     );
+    this.#audit = new Audit(broker, { ...settings, recorded: new Set() });
     this.#assets = new Assets();
     this.#live = new LiveStreams(broker, settings.viewerPayloads);
     this.upgrades = new MqttUpgrades(broker, this.#logins, settings.prefix);
@@ -94,10 +98,11 @@ export class Console implements Service {
     const shared = { ...sharedOptions(given), credentials: 'users' as const, prefix: '' };
     const management = { ...shared, revision: 'hosted' as const, ...(optionSource && { optionSource }) };
     const streams = { ...shared, errors: 'json' as const, ...(plugins && { plugins }) };
-    const { viewerPayloads } = settings;
+    const { viewerPayloads, audit } = settings;
+    const loginsBelow = (path: string): LoginSettings => ({ identify: identifyBelow(path), viewerPayloads, audit });
     this.#interfaces = {
-      '/api': managementService(broker, management, { identify: identifyBelow('/api'), viewerPayloads }),
-      '/streams': streamsService(broker, streams, { identify: identifyBelow('/streams'), viewerPayloads })
+      '/api': managementService(broker, management, loginsBelow('/api')),
+      '/streams': streamsService(broker, streams, loginsBelow('/streams'))
     };
   }
 
@@ -147,6 +152,7 @@ export class Console implements Service {
   }
 
   async #session(call: Call): Promise<Answer> {
+    this.#guard.checkBrowser(call, false);
     const { caller, cookie } = await this.#logins.sessionFor(call, call.mountedAt);
     return this.#loggedIn(caller, cookie);
   }
@@ -157,13 +163,20 @@ export class Console implements Service {
     const { id, password } = await this.#credentialsIn(call);
     const caller = await this.#guard.login(call, { id, secret: password });
     const { cookie } = this.#logins.open(caller, call, call.mountedAt);
+    this.#record(call, 'login', caller);
     return this.#loggedIn(caller, cookie);
   }
 
   async #logout(call: Call): Promise<Answer> {
     this.#guard.checkBrowser(call, true);
-    const headers = { ...JSON_HEADERS, 'set-cookie': this.#logins.close(call, call.mountedAt) };
-    return { status: 200, headers, body: '{}' };
+    const { caller, cookie } = this.#logins.close(call, call.mountedAt);
+    if (caller !== undefined) this.#record(call, 'logout', caller);
+    return { status: 200, headers: { ...JSON_HEADERS, 'set-cookie': cookie }, body: '{}' };
+  }
+
+  #record(call: Call, name: 'login' | 'logout', caller: Caller): void {
+    const row = { name, method: 'POST', path: `/${name}` } as const;
+    this.#audit.add({ call, row, params: {}, caller }, { status: 200, code: 0 });
   }
 
   /** @throws Fault notJson, missingParameter, bodyTooLarge */

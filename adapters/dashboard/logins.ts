@@ -91,11 +91,12 @@ export class Logins {
     return { caller, session, cookie: cookieText(this.#nameAt(mount), token, { mount, isSecure: isSecure(call) }) };
   }
 
-  /** End the session of a request. @returns the header `Set-Cookie` */
-  close(call: Call, mount: string): string {
+  /** End the session of a request. @returns its person, if there was a session, and the header `Set-Cookie` */
+  close(call: Call, mount: string): { readonly caller: Caller | undefined; readonly cookie: string } {
     const session = this.ofCookies(call.header('cookie'), mount, false);
     if (session !== undefined) this.#sessions.end(session);
-    return cookieText(this.#nameAt(mount), undefined, { mount, isSecure: isSecure(call) });
+    const cookie = cookieText(this.#nameAt(mount), undefined, { mount, isSecure: isSecure(call) });
+    return { caller: session?.caller, cookie };
   }
 
   #nameAt(mount: string): string {
@@ -135,8 +136,9 @@ function isScope(value: unknown): value is Scope {
   return value === 'viewer' || value === 'administrator';
 }
 
-function isSame(a: Caller, b: Caller | undefined): boolean {
-  return a.id === b?.id && a.scope === b?.scope;
+/** True if two requests are of the same person with the same rights. */
+export function isSame(a: Caller, b: Caller | undefined): boolean {
+  return a.kind === b?.kind && a.id === b.id && a.scope === b.scope;
 }
 
 /** The challenge for a request that must log in; none for a program, which gets that of Basic. */

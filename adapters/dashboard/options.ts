@@ -38,7 +38,7 @@ export interface DashboardOptions
   plugins?: PluginsApi;
   /** Returns the source of an option's value in the app, for the page of options. Default: the source is not shown. */
   optionSource?: OptionOrigin;
-  /** Called with each entry of the audit log, as in the options of `managementApi`. */
+  /** Called with each entry of the audit log, as in the options of `managementApi`: changes, logins and logouts. */
   audit?: (entry: AuditEntry) => void;
 }
 

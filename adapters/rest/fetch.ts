@@ -44,7 +44,7 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
 }
 
 /** The body of a `Response`, which must have none with the status 204, not even an empty one. */
-function contentOf(body: Answer['body'], ports: MountPorts): BodyInit | null {
+function contentOf(body: Answer['body'], ports: MountPorts) {
   if (!isWhole(body)) return streamOf(body, ports);
   return body.length === 0 ? null : body;
 }

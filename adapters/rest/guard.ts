@@ -2,7 +2,7 @@
 // that the mount identifies, such as a person with a session, needs no other credentials; the rest is the same for all:
 // operations that load code need a caller that may do so.
 
-import type { Awaitable, Broker } from '../../lib/index.ts';
+import type { AuditEntry, Awaitable, Broker } from '../../lib/index.ts';
 import { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
 import { net, once } from './builtins.ts';
 import type { Call } from './call.ts';
@@ -35,6 +35,8 @@ export interface LoginSettings {
   readonly identify: Identify;
   /** False: viewers see no payloads of messages. */
   readonly viewerPayloads: boolean;
+  /** Called with each entry of the audit log. */
+  readonly audit: ((entry: AuditEntry) => void) | undefined;
 }
 
 /** Settings of a guard. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { AuditEntry } from 'embermq';
 import { PASSWORD, startConsole } from '../support/dashboard.ts';
 
 const basic = (id: string, password = PASSWORD) => ({
@@ -97,10 +98,12 @@ describe('The login to the console', () => {
     assert.equal((await administrator.send('POST', '/api/banned', ban)).status, 200);
     const entries = server.broker.monitor.audit
       .list()
-      .entries.map(({ caller, status }) => [caller.kind, caller.id, status]);
-    assert.deepEqual(entries.sort(), [
-      ['user', 'ann', 200],
-      ['user', 'bob', 403]
+      .entries.map(({ operation, caller, status }) => [operation, caller.kind, caller.id, status]);
+    assert.deepEqual(entries, [
+      ['create_banned', 'user', 'ann', 200],
+      ['login', 'user', 'ann', 200],
+      ['create_banned', 'user', 'bob', 403],
+      ['login', 'user', 'bob', 200]
     ]);
   });
 
@@ -178,6 +181,47 @@ describe('The login to the console', () => {
     assert.equal((await browser.send('POST', '/logout', {})).status, 200);
     assert.match(browser.setCookie ?? '', /Max-Age=0/);
     assert.equal((await browser.send('GET', '/session', undefined, { cookie: cookie ?? '' })).status, 401);
+  });
+
+  it('records logins and logouts in the audit log, and calls the option audit with them and with all changes', async () => {
+    const told: AuditEntry[] = [];
+    await using server = await startConsole({ audit: (entry) => void told.push(entry) });
+    const browser = server.browser();
+    await browser.send('POST', '/logout', {}); // without a session
+    await browser.login('ann', 'wrong');
+    await browser.login('ann');
+    await browser.send('POST', '/api/banned', { who: 'x', as: 'clientid' });
+    await browser.send('DELETE', '/streams/rules/none');
+    await browser.send('POST', '/logout', {});
+    const { entries } = server.broker.monitor.audit.list();
+    assert.deepEqual(told, [...entries].reverse());
+    assert.deepEqual(
+      told.map(({ request, caller }) => [request, caller.id]),
+      ['POST /login', 'POST /banned', 'DELETE /rules/:id', 'POST /logout'].map((request) => [request, 'ann'])
+    );
+    const [{ at, ...login }] = told;
+    assert.deepEqual(login, {
+      number: 1,
+      count: 1,
+      operation: 'login',
+      caller: { kind: 'user', id: 'ann' },
+      address: '127.0.0.1',
+      request: 'POST /login',
+      parameters: {},
+      status: 200,
+      code: 0
+    });
+  });
+
+  it('answers no request for the session under a name of an attacker, with the option hosts', async () => {
+    await using server = await startConsole({ hosts: 'console.example' });
+    const browser = server.browser();
+    await browser.login('ann');
+    for (const [host, status] of [
+      ['console.example', 200],
+      ['evil.example', 403]
+    ] as const)
+      assert.equal((await browser.send('GET', '/session', undefined, { host })).status, status, host);
   });
 });
 

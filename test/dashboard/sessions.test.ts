@@ -4,6 +4,7 @@ import type { DashboardLogin } from 'embermq/dashboard';
 import { Sessions } from '../../adapters/dashboard/sessions.ts';
 import type { Caller } from '../../adapters/rest/index.ts';
 import { startConsole } from '../support/dashboard.ts';
+import { readerOf } from '../support/event-reader.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;
@@ -195,6 +196,18 @@ describe('The logins of a host app', () => {
     assert.notEqual(browser.cookie, cookie, 'the former session has ended');
     await browser.send('GET', '/session', undefined, { 'x-person': 'eve' });
     assert.equal((await browser.send('GET', '/session', undefined, { 'x-person': 'eve' })).body.id, 'eve');
+  });
+
+  it('lets a person whom the app no longer calls an administrator set no watches of an administrator', async () => {
+    await using test = await startWithHost((scope) => scope && { id: 'eve', scope });
+    const headers = { 'x-person': 'administrator' };
+    const response = await fetch(`http://127.0.0.1:${test.server.port}/live`, { headers });
+    const reader = readerOf(response.body as ReadableStream<Uint8Array>);
+    const [opened] = await reader.next(1);
+    const set = async (scope: string) =>
+      (await test.server.call('PUT', `/live/${opened.data.id}`, { watches: {} }, { 'x-person': scope })).status;
+    assert.deepEqual([await set('viewer'), await set('administrator')], [404, 200]);
+    await reader.cancel();
   });
 
   it('answers 401 if the function throws, rejects, or returns something else, and reports it', async () => {

@@ -5,6 +5,7 @@
 import { type Broker, BrokerError, SqlError } from '../../../lib/index.ts';
 import { faultOf } from '../../management/parts/index.ts';
 import { type Caller, crypto, Fault } from '../../rest/index.ts';
+import { isSame } from '../logins.ts';
 import type { Session } from '../sessions.ts';
 import { KINDS } from './kinds.ts';
 import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
@@ -88,7 +89,7 @@ export class LiveStreams {
    */
   async set(id: string, given: unknown, caller: Caller): Promise<void> {
     const open = this.#streams.get(id);
-    if (open === undefined || open.caller.id !== caller.id || open.caller.kind !== caller.kind)
+    if (open === undefined || !isSame(open.caller, caller))
       throw new Fault('unknownPath', 'the stream has ended, or it belongs to another session: open a new one');
     await this.#set(open, readWatches(given));
   }

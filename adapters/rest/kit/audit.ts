@@ -18,6 +18,12 @@ interface AuditSettings {
   readonly trustedProxies: TrustedProxies;
 }
 
+/** The columns of an operation that the log reads. */
+type AuditedRow = Pick<Operation, 'name' | 'method' | 'path' | 'body' | 'isReading' | 'isFrequent' | 'audited'>;
+interface AuditedRequest extends Omit<RestRequest, 'row'> {
+  readonly row: AuditedRow | undefined;
+}
+
 /** Reports the changes that are made through a mount to the audit log of the broker. */
 export class Audit {
   readonly #broker: Broker;
@@ -46,7 +52,7 @@ export class Audit {
    * Record a request that was answered. Requests that only read, and requests with rejected credentials, are left out.
    * @param answer the status of the answer and the code in its body
    */
-  add(request: RestRequest, answer: { readonly status: number; readonly code: number }): void {
+  add(request: AuditedRequest, answer: { readonly status: number; readonly code: number }): void {
     const { row, caller, call } = request;
     if (row === undefined || row.method === 'GET' || row.isReading === true || caller === undefined) return;
     const { audit } = this.#broker.monitor;
@@ -73,7 +79,7 @@ export class Audit {
     }
   }
 
-  #parameters(row: Operation, { params, given, input }: RestRequest): Record<string, unknown> {
+  #parameters(row: AuditedRow, { params, given, input }: AuditedRequest): Record<string, unknown> {
     const parameters: Record<string, unknown> = {};
     const { recorded } = this.#settings;
     const body = hasFreeNames(row.body) ? undefined : given?.body;

@@ -3,6 +3,7 @@
  * loads, because the package of schemas takes 9 MB of memory.
  */
 
+export { Audit } from './audit.ts';
 export { check, checkQuery, loadChecks, parseQuery } from './checks.ts';
 export { type Documented, DocumentSchemas } from './document-schemas.ts';
 export { type DocumentStyle, openApi, shown } from './openapi.ts';
