@@ -303,6 +303,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   it('can be used with the keyboard alone', async () => {
     const tab = await open('');
     const { page } = tab;
+    await page.locator('main h1').waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate('document.activeElement.tagName'), 'H1');
