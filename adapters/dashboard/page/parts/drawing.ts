@@ -19,7 +19,13 @@ export function draw(
   values: Values
 ): Drawing {
   const styles = getComputedStyle(place);
-  const color = (name: string) => styles.getPropertyValue(name).trim();
+  // a canvas needs the colour of the theme in use, and the variable names both
+  const color = (name: string) => {
+    place.style.color = `var(${name})`;
+    const { color } = styles;
+    place.style.color = '';
+    return color;
+  };
   const axis = {
     stroke: color('--text-quiet'),
     grid: { stroke: color('--line'), width: 1 },
@@ -53,7 +59,7 @@ export function draw(
           label,
           stroke: color(`--line-${number}`),
           width: 1.5,
-          fill: `${color(`--line-${number}`)}18`,
+          fill: color(`--line-${number}`).replace(/^rgb\((.*)\)$/, 'rgba($1, 0.094)'),
           points: { show: false },
           value: (_: uPlot, value: number | null) => (value === null ? '–' : format(value))
         }))
