@@ -96,10 +96,8 @@ function Definitions({ kind }: { readonly kind: 'streams' | 'tables' }) {
           fields={[{ name: 'sql', label: T.rules.statement, type: 'lines', isRequired: true }]}
           initial={{ sql: kind === 'tables' ? S.tableExample : S.streamExample }}
           done={S.added}
-          run={async ({ sql = '' }) => {
-            await streams('POST', `/${kind}`, { body: { sql } });
-            reload();
-          }}
+          run={({ sql = '' }) => streams('POST', `/${kind}`, { body: { sql } })}
+          onDone={reload}
         />
       </div>
       <Table
@@ -121,10 +119,8 @@ function Definitions({ kind }: { readonly kind: 'streams' | 'tables' }) {
                 kind="small"
                 isDangerous
                 done={S.removed}
-                run={async () => {
-                  await streams('DELETE', `/${kind}/${encodeURIComponent(name)}`);
-                  reload();
-                }}
+                run={() => streams('DELETE', `/${kind}/${encodeURIComponent(name)}`)}
+                onDone={reload}
               />
             )
           }

@@ -17,6 +17,7 @@ export function Action({
   isDangerous = false,
   done,
   run,
+  onDone,
   children,
   kind = ''
 }: {
@@ -31,6 +32,8 @@ export function Action({
   /** The notice after the action has succeeded. */
   readonly done: string;
   readonly run: (values: FieldTexts) => Promise<unknown>;
+  /** Called after the action has succeeded, for example to load a list again. */
+  readonly onDone?: () => void;
   /** Further content of the dialog, such as commands to copy. */
   readonly children?: ComponentChildren | ((values: FieldTexts) => ComponentChildren);
   readonly kind?: string;
@@ -60,6 +63,7 @@ export function Action({
               onCancel={() => setOpen(false)}
               onSubmit={async (values) => {
                 await run(values);
+                onDone?.();
                 setOpen(false);
                 notify(done);
               }}

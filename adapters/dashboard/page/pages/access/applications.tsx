@@ -6,6 +6,7 @@ import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
+import { Removal } from './removal.tsx';
 
 const A = T.access;
 
@@ -59,17 +60,12 @@ export function Applications() {
           {
             head: '',
             cell: ({ app_id }) => (
-              <Action
-                label={A.remove}
+              <Removal
+                path={`/apps/${encodeURIComponent(app_id)}`}
                 title={A.removeApp}
                 text={A.removeAppText}
-                kind="small"
-                isDangerous
                 done={A.appRemoved}
-                run={async () => {
-                  await request('POST', '/x/delete', { body: { path: `/apps/${encodeURIComponent(app_id)}` } });
-                  reload();
-                }}
+                onDone={reload}
               />
             )
           }

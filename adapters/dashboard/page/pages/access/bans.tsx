@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getPage, post, request } from '../../app/requests.ts';
+import { getPage, post } from '../../app/requests.ts';
 import { timeText } from '../../model/format.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
@@ -7,6 +7,8 @@ import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
 import { List } from '../../parts/list.tsx';
 import { Name } from '../../parts/name.tsx';
 import { T } from '../../texts.ts';
+import { BAN_DURATION, BAN_REASON, banOf } from '../ban.ts';
+import { Removal } from './removal.tsx';
 
 const A = T.access;
 const C = T.client;
@@ -22,27 +24,12 @@ const FIELDS: readonly FieldRow[] = [
     ]
   },
   { name: 'who', label: A.name, isRequired: true, help: A.banHelp },
-  {
-    name: 'minutes',
-    label: C.banFor,
-    type: 'choice',
-    choices: [
-      ['60', C.anHour],
-      ['1440', C.aDay],
-      ['10080', C.aWeek],
-      ['', C.forever]
-    ]
-  },
-  { name: 'reason', label: C.banReason }
+  BAN_DURATION,
+  BAN_REASON
 ];
 
 function bodyOf({ as = 'clientid', who = '', minutes = '60', reason = '' }: FieldTexts) {
-  return {
-    as,
-    who,
-    ...(reason !== '' && { reason }),
-    ...(minutes !== '' && { until: Math.floor(Date.now() / 1000) + Number(minutes) * 60 })
-  };
+  return banOf(as, who, minutes, reason);
 }
 
 /** The bans of client ids, user names and addresses. */
@@ -59,10 +46,8 @@ export function Bans() {
           submit={C.ban}
           fields={FIELDS}
           done={C.banned}
-          run={async (values) => {
-            await post('/banned', { body: bodyOf(values) });
-            reload();
-          }}
+          run={(values) => post('/banned', { body: bodyOf(values) })}
+          onDone={reload}
         >
           {(values) => <CopyAs request={{ method: 'POST', path: '/banned', body: bodyOf(values) }} />}
         </Action>
@@ -94,19 +79,17 @@ export function Bans() {
             cell: ({ as, who }) => {
               const path = `/banned/${as}/${encodeURIComponent(who)}`;
               return (
-                <Action
+                <Removal
+                  path={path}
                   label={A.lift}
                   title={A.liftTitle}
                   text={A.liftText}
-                  kind="small"
+                  isDangerous={false}
                   done={A.lifted}
-                  run={async () => {
-                    await request('POST', '/x/delete', { body: { path } });
-                    reload();
-                  }}
+                  onDone={reload}
                 >
                   <CopyAs request={{ method: 'DELETE', path }} ctl={['ban', 'remove', '--as', as, '--', who]} />
-                </Action>
+                </Removal>
               );
             }
           }

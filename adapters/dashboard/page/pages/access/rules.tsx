@@ -7,6 +7,7 @@ import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
+import { Removal } from './removal.tsx';
 
 const A = T.access;
 /** Rules of each kind that are listed. */
@@ -88,10 +89,8 @@ export function Rules() {
           submit={A.add}
           fields={FIELDS}
           done={A.ruleAdded}
-          run={async (values) => {
-            await request('POST', '/acl', { body: bodyOf(values) });
-            reload();
-          }}
+          run={(values) => request('POST', '/acl', { body: bodyOf(values) })}
+          onDone={reload}
         >
           {(values) => <CopyAs request={{ method: 'POST', path: '/acl', body: bodyOf(values) }} />}
         </Action>
@@ -120,20 +119,15 @@ export function Rules() {
           {
             head: '',
             cell: (row) => (
-              <Action
-                label={A.remove}
+              <Removal
+                path={pathOf(row)}
                 title={A.removeRule}
                 text={A.removeRuleText}
-                kind="small"
-                isDangerous
                 done={A.ruleRemoved}
-                run={async () => {
-                  await request('POST', '/x/delete', { body: { path: pathOf(row) } });
-                  reload();
-                }}
+                onDone={reload}
               >
                 <CopyAs request={{ method: 'DELETE', path: pathOf(row) }} />
-              </Action>
+              </Removal>
             )
           }
         ]}

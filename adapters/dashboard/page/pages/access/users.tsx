@@ -7,6 +7,7 @@ import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
+import { Removal } from './removal.tsx';
 
 const A = T.access;
 const ROLE: FieldRow = {
@@ -33,10 +34,10 @@ export function Users() {
           submit={A.add}
           fields={[{ name: 'username', label: T.login.id, isRequired: true }, PASSWORD, ROLE]}
           done={A.userAdded}
-          run={async ({ username = '', password = '', tags = 'viewer' }) => {
-            await post('/users', { body: { username, password, tags } });
-            reload();
-          }}
+          run={({ username = '', password = '', tags = 'viewer' }) =>
+            post('/users', { body: { username, password, tags } })
+          }
+          onDone={reload}
         />
       </div>
       <Table
@@ -63,10 +64,10 @@ export function Users() {
                   initial={{ tags: tags === 'administrator' ? tags : 'viewer' }}
                   text={A.changeRoleText}
                   done={A.userChanged}
-                  run={async ({ tags: role = 'viewer' }) => {
-                    await request('PUT', '/users/{name}', { params: { name: username }, body: { tags: role } });
-                    reload();
-                  }}
+                  run={({ tags: role = 'viewer' }) =>
+                    request('PUT', '/users/{name}', { params: { name: username }, body: { tags: role } })
+                  }
+                  onDone={reload}
                 />
                 <Action
                   label={A.newPassword}
@@ -79,17 +80,12 @@ export function Users() {
                   }
                 />
                 {username !== session.value?.id && (
-                  <Action
-                    label={A.remove}
+                  <Removal
+                    path={`/users/${encodeURIComponent(username)}`}
                     title={A.removeUser}
                     text={A.removeUserText}
-                    kind="small"
-                    isDangerous
                     done={A.userRemoved}
-                    run={async () => {
-                      await request('POST', '/x/delete', { body: { path: `/users/${encodeURIComponent(username)}` } });
-                      reload();
-                    }}
+                    onDone={reload}
                   />
                 )}
               </div>

@@ -3,21 +3,10 @@ import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
 import { T } from '../../texts.ts';
+import { BAN_DURATION, BAN_REASON, banOf } from '../ban.ts';
 import type { ClientRow } from './row.ts';
 
 const C = T.client;
-
-const FOR_HOW_LONG: FieldRow = {
-  name: 'minutes',
-  label: C.banFor,
-  type: 'choice',
-  choices: [
-    ['60', C.anHour],
-    ['1440', C.aDay],
-    ['10080', C.aWeek],
-    ['', C.forever]
-  ]
-};
 
 /** Ban a client by its id, its user name or its address. */
 export function BanClient({ id, client }: { readonly id: string; readonly client: ClientRow }) {
@@ -33,15 +22,11 @@ export function BanClient({ id, client }: { readonly id: string; readonly client
       type: 'choice',
       choices: Object.keys(subjects).map((as) => [as, C.banSubjects[as as keyof typeof C.banSubjects]])
     },
-    FOR_HOW_LONG,
-    { name: 'reason', label: C.banReason }
+    BAN_DURATION,
+    BAN_REASON
   ];
-  const bodyOf = ({ as = 'clientid', minutes = '60', reason = '' }: FieldTexts) => ({
-    who: subjects[as],
-    as,
-    ...(reason !== '' && { reason }),
-    ...(minutes !== '' && { until: Math.floor(Date.now() / 1000) + Number(minutes) * 60 })
-  });
+  const bodyOf = ({ as = 'clientid', minutes = '60', reason = '' }: FieldTexts) =>
+    banOf(as, subjects[as], minutes, reason);
   return (
     <Action
       label={C.ban}

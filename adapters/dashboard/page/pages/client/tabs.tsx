@@ -271,10 +271,8 @@ export function RightsCache({ id }: OfClient) {
           text={C.forgetRightsText}
           kind="small"
           done={C.rightsForgotten}
-          run={async () => {
-            await remove('/clients/{clientid}/acl_cache', { params: { clientid: id } });
-            reload();
-          }}
+          run={() => remove('/clients/{clientid}/acl_cache', { params: { clientid: id } })}
+          onDone={reload}
         />
       </div>
       <Table

@@ -1,0 +1,32 @@
+import type { ComponentChildren } from 'preact';
+import { request } from '../../app/requests.ts';
+import { Action } from '../../parts/confirm.tsx';
+import { T } from '../../texts.ts';
+
+/** A button in a row, which deletes the item of the row. */
+export function Removal({
+  path,
+  label = T.access.remove,
+  isDangerous = true,
+  ...props
+}: {
+  /** The path of the item in the management interface, with encoded names. */
+  readonly path: string;
+  readonly label?: string;
+  readonly title: string;
+  readonly text: string;
+  readonly isDangerous?: boolean;
+  readonly done: string;
+  readonly onDone: () => void;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <Action
+      {...props}
+      label={label}
+      kind="small"
+      isDangerous={isDangerous}
+      run={() => request('POST', '/x/delete', { body: { path } })}
+    />
+  );
+}
