@@ -2,7 +2,7 @@
 // mounts, a base path of the host app with a segment `api` would be taken for the interface.
 
 import type { Broker } from '../../lib/index.ts';
-import { answerTo, faultOf, managementService } from '../management/parts/index.ts';
+import { answerTo, faultOf, managementService, STREAM_HEADERS } from '../management/parts/index.ts';
 import {
   type Answer,
   type Call,
@@ -36,12 +36,6 @@ const MAX_LOGIN_BYTES = 16_384;
 /** Maximum size of a body with watches: 200 topics for each of some views. */
 const MAX_WATCHES_BYTES = 1_048_576;
 const ASSETS = '/assets/';
-/** Caches and proxies must neither store nor compress streams. */
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no'
-};
 const JSON_HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',

@@ -2,16 +2,10 @@ import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts
 import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
 import { codesOf } from './codes.ts';
 import { Listing, type Whole } from './listing.ts';
-import { ServerSentEvents } from './streams/server-sent-events.ts';
+import { ServerSentEvents, STREAM_HEADERS } from './streams/server-sent-events.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
-/** Caches and proxies must neither store nor compress streams. */
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no'
-};
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
 /** An answer in its final form: its text, or a function that makes its parts, each in its own slice. */

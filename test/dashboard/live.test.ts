@@ -325,7 +325,7 @@ describe('Readers of live streams', () => {
     const stream = new LiveStream('id', clock, () => {});
     for (let at = 0; at < 100; at++) stream.push('row', { at, text: 'x'.repeat(50_000) });
     let text = '';
-    stream.end();
+    stream.close('over');
     for await (const part of stream) text += part;
     assert.match(text, /^event: opened\ndata: \{"id":"id"\}\n\nevent: skipped\ndata: \{"count":80\}\n\n/);
     assert.ok(text.length < 1_100_000);

@@ -78,7 +78,7 @@ export class LiveStreams {
     });
     const open: Open = { stream, caller, watches: new Map(), changing: Promise.resolve() };
     this.#streams.set(id, open);
-    if (session !== undefined) leaveSession = session.onEnd(() => stream.end('the session has ended'));
+    if (session !== undefined) leaveSession = session.onEnd(() => stream.close('the session has ended'));
     return stream;
   }
 
@@ -96,7 +96,7 @@ export class LiveStreams {
 
   /** End the streams of callers that a function selects. */
   endIf(isOver: (caller: Caller) => boolean, reason: string): void {
-    for (const { caller, stream } of [...this.#streams.values()]) if (isOver(caller)) stream.end(reason);
+    for (const { caller, stream } of [...this.#streams.values()]) if (isOver(caller)) stream.close(reason);
   }
 
   #set(open: Open, asked: readonly Asked[]): Promise<void> {

@@ -3,6 +3,7 @@
 // are a tenth of a second apart: an event for each row would cost more than the rows.
 
 import type { EventName, Tail, TailRecord } from '../../../lib/index.ts';
+import { plainProperties } from '../../management/parts/index.ts';
 import type { LiveKind, WatchContext } from './live-kind.ts';
 import { optionalText, optionalTexts } from './params.ts';
 
@@ -56,15 +57,6 @@ async function forward(tail: Tail, { broker, emit, drained }: WatchContext): Pro
 
 function shown({ number, at, event, columns, payload, payloadBytes }: TailRecord): object {
   const { pub_props: properties } = columns;
-  const written = properties === undefined ? columns : { ...columns, pub_props: plain(properties as object) };
+  const written = properties === undefined ? columns : { ...columns, pub_props: plainProperties(properties as object) };
   return { number, at, event, columns: written, payload: payload?.toString('base64'), payloadBytes };
-}
-
-/** Properties as JSON can represent them: bytes in hexadecimal. */
-function plain(properties: object): object {
-  const entries = Object.entries(properties).map(([name, value]) => [
-    name,
-    value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value
-  ]);
-  return Object.fromEntries(entries);
 }

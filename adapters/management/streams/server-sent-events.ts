@@ -16,3 +16,9 @@ export const HEARTBEAT_MS = 5_000;
 export const HEARTBEAT = ': heartbeat\n\n';
 /** Characters of events that are written at once. */
 export const WRITTEN_AT_ONCE = 65_536;
+/** Caches and proxies must neither store nor compress streams. */
+export const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no'
+};

@@ -114,9 +114,10 @@ function missedIn({ skipped, overflowed, unchecked, failed, error }: TailPart): 
 }
 
 /** The fields of a row of a tail: its columns, and the payload under a name that tells its form, as in events. */
-export function tailFields(row: TailRecord, payload: EventPayload): object {
+function tailFields(row: TailRecord, payload: EventPayload): object {
   const { at, columns, payloadBytes } = row;
-  const props = columns.pub_props === undefined ? undefined : { pub_props: plain(columns.pub_props) };
+  const props =
+    columns.pub_props === undefined ? undefined : { pub_props: plainProperties(columns.pub_props as object) };
   if (payloadBytes === undefined) return { at, ...columns, ...props };
   return { at, ...columns, ...props, ...payloadIn(row, payload), payload_bytes: payloadBytes };
 }
@@ -131,9 +132,9 @@ function payloadIn(row: TailRecord, form: EventPayload): object | undefined {
 }
 
 /** Properties as JSON can represent them: bytes in hexadecimal. */
-function plain(properties: unknown): object {
+export function plainProperties(properties: object): object {
   return Object.fromEntries(
-    Object.entries(properties as object).map(([name, value]) => [
+    Object.entries(properties).map(([name, value]) => [
       name,
       value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value
     ])
