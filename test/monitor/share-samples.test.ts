@@ -61,4 +61,16 @@ describe('The examples of a share group', () => {
     assert.equal(kept.length, 12);
     assert.equal(samples.of(kept[0])[0].member.length, 256);
   });
+
+  it('counts the filter of a group, which examples keep in memory after the group has ended', () => {
+    const samples = new ShareSamples(new TimeReading(new ManualClock()), true, 200_000);
+    const filter = `$share/g/${'f'.repeat(60_000)}`;
+    const subscriber = { receiver: undefined } as unknown as Subscriber;
+    const subscription = new Subscription(subscriber, filter, 0, false, false, 0, undefined);
+    const message = Message.from({ topic: 't', payload: '' }, undefined, 0, 0);
+    const groups = Array.from({ length: 100 }, () => ({ sampledAfterMs: 0, sampled() {} }) as unknown as Group);
+    for (const group of groups) for (let count = 0; count < 2; count++) samples.add(group, message, subscription);
+    const kept = groups.filter((group) => samples.of(group).length > 0);
+    assert.deepEqual(kept, groups.slice(-3));
+  });
 });

@@ -22,6 +22,15 @@ interface ShareExample {
   readonly member: string;
 }
 
+/** The examples of a group, the latest first. */
+interface KeptExamples {
+  readonly examples: readonly ShareExample[];
+  /** Their estimated memory with that of the group, which has its filter in full length and may have ended. */
+  readonly bytes: number;
+}
+
+const NONE: readonly ShareExample[] = [];
+
 /**
  * The last five messages of each share group with the member that was chosen, at most one in 100 ms. Beyond 2 MB, those of the group whose
  * last example is the oldest are removed.
@@ -32,7 +41,7 @@ export class ShareSamples {
   readonly #time: TimeReading;
   readonly #maxBytes: number;
   /** The groups by the time of their last example, the oldest first. */
-  readonly #byGroup = new Map<Group, readonly ShareExample[]>();
+  readonly #byGroup = new Map<Group, KeptExamples>();
   #bytes = 0;
 
   /** @param isOn false: no examples are kept */
@@ -43,29 +52,31 @@ export class ShareSamples {
 
   /** The examples of a group, the latest first. */
   of(group: Group): readonly ShareExample[] {
-    return this.#byGroup.get(group) ?? [];
+    return this.#byGroup.get(group)?.examples ?? NONE;
   }
 
   /** Add an example, because one is due. */
-  add(group: Group, { topic, clientId }: Message, { subscriber }: Subscription): void {
+  add(group: Group, { topic, clientId }: Message, { subscriber, filter }: Subscription): void {
     const { nowMs, wallMs } = this.#time;
     group.sampled(this.#maxBytes > 0 ? nowMs + INTERVAL_MS : Infinity);
     if (this.#maxBytes === 0) return;
     const member = cut(subscriber.receiver?.clientId ?? '');
     const before = this.of(group);
-    this.#remove(group, before);
+    this.#remove(group);
     const example = { at: wallMs, topic: cut(topic), publisher: cut(clientId), member };
     const examples = [example, ...before.slice(0, MAX_EXAMPLES - 1)];
-    this.#byGroup.set(group, examples);
-    this.#bytes += bytesOf(examples);
-    for (const [oldest, given] of this.#byGroup) {
+    const bytes = filter.length + bytesOf(examples);
+    this.#byGroup.set(group, { examples, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#byGroup.keys()) {
       if (this.#bytes <= this.#maxBytes) break;
-      this.#remove(oldest, given);
+      this.#remove(oldest);
     }
   }
 
-  #remove(group: Group, examples: readonly ShareExample[]): void {
-    if (this.#byGroup.delete(group)) this.#bytes -= bytesOf(examples);
+  #remove(group: Group): void {
+    this.#bytes -= this.#byGroup.get(group)?.bytes ?? 0;
+    this.#byGroup.delete(group);
   }
 }
 
