@@ -77,26 +77,27 @@ async function ofAny(question: DeriveQuestion, state: BrokerState): Promise<Deri
   const { routing, rewrites } = state;
   const { targets, groups } = routing.peek(question.topic);
   if (targets.length + groups.length === 0) {
-    const withheld = routing.withheld(question.topic).slice(0, MAX_RECEIVERS);
+    const withheld = routing.withheld(question.topic);
     if (withheld.length > 0) return stateOfAll(new Set(withheld.map(clientIdOf)), question, state);
     const near = nearFilters(question, routing);
     const rewritten = rewrittenCauses(question, rewrites, (topic) => routing.hasReceivers(topic));
     return { causes: [...rewritten, ...near.causes], isComplete: near.isComplete };
   }
   const count = groups.reduce((sum, { members }) => sum + members.length, targets.length);
-  if (count > MAX_RECEIVERS) return NONE;
+  if (count > MAX_RECEIVERS) return { causes: [], isComplete: false };
   const all = [targets, ...groups.map(({ members }) => members)].flat();
   return stateOfAll(new Set(all.map(clientIdOf)), question, state);
 }
 
+/** The causes in the state of clients, of a part of them if they are too many. */
 async function stateOfAll(
-  clientIds: Iterable<string>,
+  clientIds: ReadonlySet<string>,
   question: DeriveQuestion,
   state: BrokerState
 ): Promise<DerivedCauses> {
   const causes: DerivedCause[] = [];
-  let isComplete = true;
-  for (const clientId of clientIds) {
+  let isComplete = clientIds.size <= MAX_RECEIVERS;
+  for (const clientId of [...clientIds].slice(0, MAX_RECEIVERS)) {
     const session = state.sessions.get(clientId);
     if (session === undefined) continue;
     const found = await stateOf(session, question, state);
@@ -156,5 +157,3 @@ function matchingOf(session: Session, topic: string): Subscription[] {
   }
   return found;
 }
-
-const NONE: DerivedCauses = { causes: [], isComplete: true };

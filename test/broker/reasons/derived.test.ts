@@ -327,4 +327,16 @@ describe('The causes that are derived', () => {
     const { of } = await ask(kit.broker, { topic, clientId });
     assert.equal(String(of('filter_case').evidence.filter).length, 256);
   });
+
+  it('does not call an answer complete if the topic has more receivers than it describes', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const isComplete = async () => (await broker.monitor.why({ topic: 'a' })).isComplete;
+    for (let number = 0; number < 11; number++) {
+      assert.equal(await isComplete(), true, `${number} receivers`);
+      const client = await rawClient(broker, { clientId: `c${number}` });
+      await granted(client, 1, 'a');
+    }
+    assert.equal(await isComplete(), false);
+  });
 });
