@@ -37,6 +37,14 @@ const MAX_CAUSES = 100;
 const MAX_EXAMINED = 10_000;
 const MAX_UNNAMED = 10;
 
+interface FoundRecords {
+  readonly records: readonly KeptRecord[];
+  /** False: not all records that are kept were examined. */
+  readonly isAll: boolean;
+}
+
+const NONE: FoundRecords = { records: [], isAll: true };
+
 /** Answers why messages did not arrive. */
 export class Arrival {
   readonly #services: Services;
@@ -54,7 +62,8 @@ export class Arrival {
   async explain(given: ArrivalQuestion): Promise<ArrivalAnswer> {
     const question = this.#check(given);
     const forms = this.#formsOf(question.topic, given.publisher);
-    const recorded = this.#records(question).flatMap((record) => recordedCauses(record, question));
+    const { records, isAll } = this.#records(question);
+    const recorded = records.flatMap((record) => recordedCauses(record, question));
     const { publisher, clientId, rule } = given;
     const derived = await deriveCauses({ ...question, ...forms, publisher, clientId, rule }, this.#state);
     const isRecorded = ({ code, evidence: { clientId } }: DerivedCause) =>
@@ -67,7 +76,7 @@ export class Arrival {
       const others = (derived.otherwise ?? []).filter(({ code }) => found.every(({ cause }) => cause.code !== code));
       causes.push(...others.map(timedOf));
     }
-    const isComplete = derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
+    const isComplete = isAll && derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
     return { isComplete, causes: causes.slice(0, MAX_CAUSES).map(({ cause }) => cause) };
   }
 
@@ -113,33 +122,36 @@ export class Arrival {
     return { written, rewritten, delayed, topic, publisherMount };
   }
 
-  /** The records about the question. */
-  #records(question: CheckedQuestion): KeptRecord[] {
+  /** The records about the question, and whether these are all that are kept. */
+  #records(question: CheckedQuestion): FoundRecords {
     const { reasons: log } = this.#services;
     const found = new Set<KeptRecord>();
     for (const keys of keysOf(question)) for (const record of log.records(keys)) found.add(record);
     const all = [...found].sort((a, b) => b.number - a.number);
     const fitting = all.filter((record) => fits(record, question) && !isOver(record, question, all));
-    return [...fitting, ...this.#unnamed(question, all)];
+    const { records, isAll } = this.#unnamed(question, all);
+    return { records: [...fitting, ...records], isAll };
   }
 
   /**
    * The records of connections that were closed before their client id was known: from the address of the client, or from any if its
    * address is not known. None if the client is connected.
    */
-  #unnamed({ clientId, at }: CheckedQuestion, all: readonly KeptRecord[]): KeptRecord[] {
-    if (clientId === undefined || clientId === '') return [];
+  #unnamed({ clientId, at }: CheckedQuestion, all: readonly KeptRecord[]): FoundRecords {
+    if (clientId === undefined || clientId === '') return NONE;
     const session = this.#state.sessions.get(clientId);
-    if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return [];
+    if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return NONE;
     const named = all.find((record) => record.clientId === clientId && record.address !== undefined);
     const address = session?.client.transportInfo.remoteAddress ?? named?.address;
-    const found: KeptRecord[] = [];
+    const records: KeptRecord[] = [];
     let left = MAX_EXAMINED;
     for (const record of this.#services.reasons.records({ address })) {
-      if (left-- === 0 || found.length === MAX_UNNAMED) break;
-      if (record.clientId === undefined && record.address !== undefined) found.push(record);
+      if (left-- === 0) return { records, isAll: false };
+      if (record.clientId !== undefined || record.address === undefined) continue;
+      if (records.length === MAX_UNNAMED) return { records, isAll: false };
+      records.push(record);
     }
-    return found;
+    return { records, isAll: true };
   }
 
   /** Tell whether the records of the time of the question are kept. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { engineOf } from '../../../lib/broker/broker.ts';
 import type { ArrivalQuestion, Broker, CauseCode } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
 
@@ -114,5 +115,17 @@ describe('broker.monitor.why', () => {
     await assert.rejects(broker.monitor.why({} as never), { code: 'TOPIC_NAME_INVALID' });
     await assert.rejects(broker.monitor.why({ topic: 't', client: 'c' } as never), { code: 'OPTION_UNKNOWN' });
     await assert.rejects(broker.monitor.why({ topic: 't', at: Number.NaN }), { code: 'OPTION_INVALID' });
+  });
+
+  it('does not call an answer complete if it examined only a part of the connections without a client id', async () => {
+    await using kit = await createTestBroker();
+    const { reasons } = engineOf(kit.broker).services;
+    const isComplete = async () =>
+      (await kit.broker.monitor.why({ topic: 't', clientId: 'never connected' })).isComplete;
+    for (let number = 0; number < 11; number++) {
+      assert.equal(await isComplete(), true, `${number} connections`);
+      reasons.add('connection_limit', { address: `192.0.2.${number}`, detail: 'too many' });
+    }
+    assert.equal(await isComplete(), false);
   });
 });
