@@ -172,7 +172,7 @@ export class BrokerRule {
 
   /** Note that an action has failed. */
   actionFailed(actionId: string, error: unknown): void {
-    const sampler = (this.#sampler ??= new RuleSampler(this.#parts.pace, (error) => this.#record(error)));
+    const sampler = this.#sampling;
     if (sampler.actions.isOpen) sampler.addAction(actionId, error);
   }
 
@@ -192,8 +192,8 @@ export class BrokerRule {
   /** Evaluate the statement for an event, and run the actions. */
   run(event: EventOfRule): void {
     const meter = this.#meter;
-    const { host, meters, iterations, pace } = this.#parts;
-    const sampler = (this.#sampler ??= new RuleSampler(pace, (error) => this.#record(error)));
+    const { host, meters, iterations } = this.#parts;
+    const sampler = this.#sampling;
     const { plan } = this;
     if (meter.match()) meters.add(meter);
     if (sampler.inputs.isOpen) sampler.addInput(event);
@@ -224,6 +224,12 @@ export class BrokerRule {
       if (iterations.isOpen) iterations.add(this.id, output, trigger);
       list?.run(output, trigger);
     }
+  }
+
+  /** Takes the samples of the rule, from the first event or error on. */
+  get #sampling(): RuleSampler {
+    this.#sampler ??= new RuleSampler(this.#parts.pace, (error) => this.#record(error));
+    return this.#sampler;
   }
 
   /** Record an error, at most one of each code in 100 ms, for the question why a message did not arrive. */

@@ -25,7 +25,7 @@ interface ShareExample {
 /** The examples of a group, the latest first. */
 interface KeptExamples {
   readonly examples: readonly ShareExample[];
-  /** Their estimated memory with that of the group, which has its filter in full length and may have ended. */
+  /** Estimated memory, with that of the group, which has its filter in full length and may have ended. */
   readonly bytes: number;
 }
 
