@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { REQUESTS } from '../../../adapters/cli/ctl/requests.ts';
-import { BROKER_OPTIONS, CAUSES, type CauseCode, type CauseEntry, RECORDED } from '../../../lib/index.ts';
+import { BROKER_OPTIONS } from '../../../lib/broker/configuration/options.ts';
+import { CAUSES, type CauseCode, type CauseEntry, RECORDED } from '../../../lib/index.ts';
 import { ZONE_OPTIONS } from '../../../lib/records/zone.ts';
 
 /** Names in remedies that are not options. */
