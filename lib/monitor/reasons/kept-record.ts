@@ -96,26 +96,6 @@ export class KeptRecord extends Link<KeptRecord> {
     );
   }
 
-  /** The same for a drop, without the fields that such records do not have. */
-  isDropOf(
-    code: RecordedCode,
-    topic: string,
-    qos: QoS,
-    publisher: string,
-    clientId: string | undefined,
-    detail: string | undefined
-  ): boolean {
-    return (
-      this.topic === topic &&
-      this.publisher === publisher &&
-      this.clientId === clientId &&
-      this.code === code &&
-      this.qos === qos &&
-      this.detail === detail &&
-      this.holders > 0
-    );
-  }
-
   fill(
     code: RecordedCode,
     row: RecordedEntry,
