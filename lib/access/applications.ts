@@ -202,8 +202,10 @@ export class Applications implements Iterable<Application> {
    */
   async verify(id: string, secret: string, address = ''): Promise<Application | undefined> {
     if (typeof id !== 'string' || typeof secret !== 'string') return undefined;
-    const isRight = await this.#secrets.verify(this.#table.get(id)?.hash, Buffer.from(secret), address);
-    const application = isRight ? this.get(id) : undefined;
+    const hash = this.#table.get(id)?.hash;
+    const isRight = await this.#secrets.verify(hash, Buffer.from(secret), address);
+    // the application may have been replaced meanwhile
+    const application = isRight && this.#table.get(id)?.hash === hash ? this.get(id) : undefined;
     if (application === undefined || !application.isEnabled) return undefined;
     return application.expiresAt === undefined || application.expiresAt > this.#now() ? application : undefined;
   }

@@ -183,8 +183,10 @@ export class ManagementUsers implements Iterable<ManagementUser> {
    */
   async verify(name: string, password: string, address = ''): Promise<ManagementUser | undefined> {
     if (typeof name !== 'string' || typeof password !== 'string') return undefined;
-    const isRight = await this.#secrets.verify(this.#table.get(name)?.hash, Buffer.from(password), address);
-    return isRight ? this.get(name) : undefined;
+    const hash = this.#table.get(name)?.hash;
+    const isRight = await this.#secrets.verify(hash, Buffer.from(password), address);
+    // the password may have been changed meanwhile
+    return isRight && this.#table.get(name)?.hash === hash ? this.get(name) : undefined;
   }
 
   #set(name: string, user: StoredUser): Promise<void> {

@@ -23,6 +23,25 @@ describe('broker.applications and broker.users', () => {
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
   });
 
+  it('accepts no password and no secret that was replaced while it was checked', async () => {
+    await using kit = await createTestBroker();
+    const { applications, users } = kit.broker;
+    await users.create('ann', 'first');
+    await users.create('bob', 'second');
+    const [ann, bob] = users.exported();
+    const former = users.verify('ann', 'first');
+    await users.restore({ ...ann, hash: bob.hash });
+    assert.equal(await former, undefined);
+    assert.equal((await users.verify('ann', 'second'))?.name, 'ann');
+    const { secret } = await applications.create({ id: 'meter' });
+    const { secret: other } = await applications.create({ id: 'other' });
+    const [meter, replacement] = applications.exported();
+    const ofFormer = applications.verify('meter', secret);
+    await applications.restore({ ...meter, hash: replacement.hash });
+    assert.equal(await ofFormer, undefined);
+    assert.equal((await applications.verify('meter', other))?.id, 'meter');
+  });
+
   it('counts changes, so that credentials are verified again after one', async () => {
     await using kit = await createTestBroker();
     const { applications, users } = kit.broker;
