@@ -239,6 +239,20 @@ describe('The live stream of the console', () => {
     assert.equal((await stream.next(4))[3].data.state, 'gone');
   });
 
+  it('shows the time of the last sample of a stream rule', async () => {
+    const clock = new ManualClock(1_000);
+    await using server = await startConsole({}, { clock });
+    const { broker } = server;
+    await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="JSON")');
+    await broker.streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+    const stream = await watching(server, { rule: { kind: 'rule', of: 'streams', id: 'r' } });
+    clock.advance(1_000);
+    await broker.publish('a', '{"a":1}');
+    clock.advance(1_000);
+    const [, first, second] = await stream.next(3);
+    assert.deepEqual([first.data.state, first.data.sampledAt, second.data.sampledAt], ['running', 0, 2_000]);
+  });
+
   it('shows the lines of a trace as they come', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });

@@ -1,4 +1,4 @@
-import type { Broker } from '../../../lib/index.ts';
+import type { Broker, RuleSamples, StreamRuleSamples } from '../../../lib/index.ts';
 import type { LiveKind } from './live-kind.ts';
 import { textIn, wrong } from './params.ts';
 
@@ -42,13 +42,17 @@ export const RULE: LiveKind<RuleParams> = {
 /** @throws NotFound RULE_NOT_FOUND, STREAM_RULE_NOT_FOUND */
 async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> {
   if (of === 'streams') {
+    const sampledAt = lastOf(await broker.streams.rules.samples(id));
     const { state, text, metrics } = await broker.streams.rules.status(id);
-    return { state, text, metrics };
+    return { state, text, metrics, sampledAt };
   }
-  const samples = await broker.rules.samples(id);
+  const sampledAt = lastOf(await broker.rules.samples(id));
   const rule = await broker.rules.get(id);
-  const all = [...samples.inputs, ...samples.outputs, ...samples.errors, ...samples.rejected];
-  const sampledAt = all.reduce((last, { at }) => Math.max(last, at), 0);
   const actions = rule?.actions.map((action) => ({ id: action.id, counters: action.counters }));
   return { state: rule?.state, reason: rule?.reason, counters: rule?.counters, actions, sampledAt };
+}
+
+/** The time of the last sample, in milliseconds since 1970; 0: there is none. */
+function lastOf({ inputs, outputs, errors, rejected }: RuleSamples | StreamRuleSamples): number {
+  return [...inputs, ...outputs, ...errors, ...rejected].reduce((last, { at }) => Math.max(last, at), 0);
 }
