@@ -187,6 +187,7 @@ describe('The history of the overview', () => {
       at: [26],
       series: { a: [26], b: [0] }
     });
+    assert.deepEqual(withSamples({ at: [10], series: { b: [7] } }, samples.slice(2), ['b']).series, { b: [7, 7] });
   });
 });
 

@@ -11,7 +11,7 @@ interface Sample {
   readonly values: Readonly<Record<string, number>>;
 }
 
-/** A history with the samples that are newer than it. */
+/** A history with newer samples. A value that a sample does not have stays as it was. */
 export function withSamples({ at, series }: History, samples: readonly Sample[], names: readonly string[]): History {
   const last = at.at(-1) ?? 0;
   const newer = samples.filter((sample) => sample.at > last);
@@ -19,7 +19,11 @@ export function withSamples({ at, series }: History, samples: readonly Sample[],
   return {
     at: [...at, ...newer.map((sample) => sample.at)],
     series: Object.fromEntries(
-      names.map((name) => [name, [...(series[name] ?? []), ...newer.map(({ values }) => values[name] ?? 0)]])
+      names.map((name) => {
+        const before = series[name] ?? [];
+        const latest = before.at(-1) ?? 0;
+        return [name, [...before, ...newer.map(({ values }) => values[name] ?? latest)]];
+      })
     )
   };
 }

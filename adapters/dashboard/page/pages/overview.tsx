@@ -25,57 +25,25 @@ const NAMES = [
   'bytes.received',
   'bytes.sent',
   'client.connected',
-  'client.disconnected'
+  'client.disconnected',
+  'messages.queued',
+  'process.memory',
+  'process.loopDelay'
 ] as const;
 type Name = (typeof NAMES)[number];
 
-interface ChartRow {
-  readonly title: string;
-  readonly lines: readonly (readonly [name: Name, label: string, color: number])[];
-  readonly format: (value: number) => string;
-}
+type Line = readonly [name: Name, label: string, color: number];
+type ChartRow = readonly [title: string, format: (value: number) => string, ...lines: Line[]];
 
 const CHARTS: readonly ChartRow[] = [
-  {
-    title: O.messagesChart,
-    lines: [
-      ['messages.received', O.received, 1],
-      ['messages.sent', O.sent, 2]
-    ],
-    format: shortCount
-  },
-  {
-    title: O.bytesChart,
-    lines: [
-      ['bytes.received', O.bytesIn, 1],
-      ['bytes.sent', O.bytesOut, 2]
-    ],
-    format: sizeText
-  },
-  {
-    title: O.droppedChart,
-    lines: [
-      ['messages.dropped', O.noSubscribers, 4],
-      ['delivery.dropped', O.byQueues, 5]
-    ],
-    format: shortCount
-  },
-  {
-    title: O.clientsChart,
-    lines: [
-      ['connections.count', O.connections, 3],
-      ['sessions.count', O.sessions, 4]
-    ],
-    format: shortCount
-  },
-  {
-    title: O.joinsChart,
-    lines: [
-      ['client.connected', O.connected, 3],
-      ['client.disconnected', O.disconnected, 5]
-    ],
-    format: shortCount
-  }
+  [O.messagesChart, shortCount, ['messages.received', O.received, 1], ['messages.sent', O.sent, 2]],
+  [O.bytesChart, sizeText, ['bytes.received', O.bytesIn, 1], ['bytes.sent', O.bytesOut, 2]],
+  [O.droppedChart, shortCount, ['messages.dropped', O.noSubscribers, 4], ['delivery.dropped', O.byQueues, 5]],
+  [O.queuedChart, shortCount, ['messages.queued', O.queued, 2]],
+  [O.clientsChart, shortCount, ['connections.count', O.connections, 3], ['sessions.count', O.sessions, 4]],
+  [O.joinsChart, shortCount, ['client.connected', O.connected, 3], ['client.disconnected', O.disconnected, 5]],
+  [O.memoryChart, sizeText, ['process.memory', O.memory, 4]],
+  [O.loopChart, durationText, ['process.loopDelay', O.longest, 1]]
 ];
 
 /** The state of the broker now, as the live stream has it. */
@@ -85,6 +53,12 @@ interface Now {
   readonly alarms: number;
   readonly memory: { readonly rss: number; readonly heapUsed: number };
   readonly loopDelayMs: number;
+}
+
+/** The state with the values of the process under the names of `/x/figures`. */
+function sampleOf(now: Now): Now {
+  const ofProcess = { 'process.memory': now.memory.rss, 'process.loopDelay': now.loopDelayMs };
+  return { ...now, values: { ...now.values, ...ofProcess } };
 }
 
 /** Samples that are kept until the history has them. */
@@ -99,7 +73,7 @@ export function Page() {
   );
   const [samples, setSamples] = useState<readonly Now[]>([]);
   useWatch('overview', { kind: 'overview' }, (data) =>
-    setSamples((before) => [...before.slice(1 - MAX_SAMPLES), data as unknown as Now])
+    setSamples((before) => [...before.slice(1 - MAX_SAMPLES), sampleOf(data as unknown as Now)])
   );
   const now = samples.at(-1);
   const history = withSamples(value ?? { at: [], series: {} }, samples.slice(1), NAMES); // the first one has no rates
@@ -111,7 +85,7 @@ export function Page() {
       <h2>{O.hour}</h2>
       {value !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
       <section class="charts" aria-label={O.hour}>
-        {CHARTS.map(({ title, lines, format }) => (
+        {CHARTS.map(([title, format, ...lines]) => (
           <Chart
             key={title}
             title={title}
@@ -146,8 +120,9 @@ function Tiles({ history, now }: { readonly history: History; readonly now: Now 
     [O.sessions, countText(latest('sessions.count')), seriesOf('sessions.count'), hrefOf('clients')],
     [O.subscriptions, countText(latest('subscriptions.count')), seriesOf('subscriptions.count')],
     [O.retained, countText(latest('retained.count')), seriesOf('retained.count'), hrefOf('topics')],
-    [O.memory, sizeText(now?.memory.rss)],
-    [O.eventLoop, durationText(now?.loopDelayMs)],
+    [O.queued, countText(latest('messages.queued')), seriesOf('messages.queued')],
+    [O.memory, sizeText(latest('process.memory')), seriesOf('process.memory')],
+    [O.eventLoop, durationText(latest('process.loopDelay')), seriesOf('process.loopDelay')],
     [O.alarms, countText(now?.alarms)]
   ];
   return (
