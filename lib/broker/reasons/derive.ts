@@ -132,7 +132,10 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
 
 function noSubscription(session: Session, { topic, clientId = '', now }: DeriveQuestion): DerivedCause {
   const subscriptions = session.subscriptions.size;
-  const detail = subscriptions === 0 ? 'it has no subscriptions' : `it has ${subscriptions} to other topics`;
+  const detail =
+    subscriptions === 0
+      ? 'it has no subscriptions'
+      : `it has ${subscriptions} subscription${subscriptions === 1 ? '' : 's'} to other topics`;
   return derived('no_subscriber', now, { topic: cut(topic), clientId: cut(clientId), subscriptions, detail });
 }
 

@@ -54,7 +54,7 @@ async function ofStreamRule({ rule, now }: RuleQuestion, { api }: Streams): Prom
   const known = { rule: cut(rule) };
   const { rules } = api;
   if ((await rules.get(rule)) === undefined)
-    return { causes: [derived('rule_stopped', now, { ...known, detail: 'there is no such rule' })], isComplete: true };
+    return { causes: [derived('rule_stopped', now, { ...known, detail: 'no rule has this id' })], isComplete: true };
   const { state, text } = await rules.status(rule);
   if (state !== 'connected')
     return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };

@@ -62,7 +62,7 @@ export function retainedCauses(
   const known = { topic: cut(topic), clientId: cut(session.client.clientId), retainedAt: entry?.message.timestamp };
   const because = (detail: string) => [derived('retained_missing', now, { ...known, detail })];
   if (matching.length === 0) return [];
-  if (entry === undefined) return because('none is stored now: it was never retained, was deleted, or has expired');
+  if (entry === undefined) return because('the topic has none now: it was never set, was deleted, or has expired');
   if (!retainer.isStarted) return because('the feature `retainer` is stopped');
   if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   const single = matching.filter(({ filter }) => !isShared(filter));
@@ -73,5 +73,5 @@ export function retainedCauses(
   if (isWithheld(rights, entry.message, session.client))
     return because('its publisher may no longer publish it (option `retainedRights`)');
   const isPending = session.outlet.feeds !== undefined;
-  return isPending ? because('it is still to be sent: other messages, or the client itself, are in the way') : [];
+  return isPending ? because('it waits until the client has taken earlier messages') : [];
 }

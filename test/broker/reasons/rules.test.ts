@@ -55,7 +55,7 @@ describe('The causes in a rule', () => {
     await broker.rules.create({ id: 'off', sql: 'SELECT * FROM "a/+"', actions: [], isEnabled: false });
     assert.deepEqual(codesOf(await causesOf(broker, 'off')), ['rule_stopped derived']);
     const [none] = await causesOf(broker, 'none');
-    assert.equal(none.text, 'Rule "none" is not running: there is no such rule.');
+    assert.equal(none.text, 'Rule "none" is not running: no rule has this id.');
   });
 
   it('shows late rows and conditions of a rule over streams', async () => {
