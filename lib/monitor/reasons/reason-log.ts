@@ -30,6 +30,8 @@ const RULE_LIMITS = { keys: 10_000, records: 16 };
 /** Maximum number of routes that count drops which are not in the log yet, and of the characters of their names, which are not cut. */
 const MAX_ROUTES = 4_096;
 const MAX_ROUTE_CHARACTERS = 1_048_576;
+/** Maximum time for which they count: the number of its milliseconds is less than 2^31. */
+const MAX_ROUTES_MS = 86_400_000;
 /** Maximum number of drops whose record is searched for in `SEARCH_MS`. */
 const MAX_SEARCHES = 200;
 const SEARCH_MS = 100;
@@ -73,6 +75,8 @@ export class ReasonLog {
   /** The routes with drops that are not in the log yet. */
   readonly #routes: UnsubscribedRoute[] = [];
   #routeCharacters = 0;
+  /** Wall-clock time since which they count. */
+  #routesSince = 0;
   /** Wall-clock time of the last drop that was summarised. */
   #summarisedAt = -Infinity;
 
@@ -133,9 +137,15 @@ export class ReasonLog {
   dropUnsubscribed(route: UnsubscribedRoute, qos: QoS, publisher: string, count: number): void {
     if (this.maxBytes === 0) return;
     const { wallMs } = this.#time;
+    if (this.#routes.length === 0) this.#routesSince = wallMs;
+    else if (Math.abs(wallMs - this.#routesSince) > MAX_ROUTES_MS) {
+      this.#takeRepeated();
+      this.#routesSince = wallMs;
+    }
+    const after = (wallMs - this.#routesSince) | 0;
     const repeated = ((route.repeatedDrop as RepeatedDrop | undefined) ??= new RepeatedDrop());
     if (repeated.count > 0) {
-      if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, wallMs);
+      if (repeated.publisher === publisher && repeated.qos === qos) repeated.add(count, after);
       else {
         const last = route.lastDrop as KeptRecord | undefined;
         route.lastDrop = this.drop(route.topic, qos, publisher, 'no_subscribers', undefined, count, undefined, last);
@@ -143,7 +153,7 @@ export class ReasonLog {
       return;
     }
     this.#number++;
-    repeated.begin(publisher, qos, count, wallMs, this.#number);
+    repeated.begin(publisher, qos, count, wallMs, after, this.#number);
     const routes = this.#routes.push(route);
     this.#routeCharacters += route.topic.length + publisher.length;
     if (routes === MAX_ROUTES || this.#routeCharacters > MAX_ROUTE_CHARACTERS)
@@ -215,12 +225,14 @@ export class ReasonLog {
   #takeRepeated(summarised = 0): void {
     if (this.#routes.length === 0) return;
     // by the time of the last drop, so that a list of a key keeps the latest ones
-    const lastAtOf = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastAt;
-    const routes = this.#routes.splice(0).sort((a, b) => lastAtOf(a) - lastAtOf(b));
+    const lastOf = ({ repeatedDrop }: UnsubscribedRoute) => (repeatedDrop as RepeatedDrop).lastAfter;
+    const routes = this.#routes.splice(0).sort((a, b) => lastOf(a) - lastOf(b));
     this.#routeCharacters = 0;
+    const routesSince = this.#routesSince;
     for (let at = 0; at < routes.length; at++) {
       const { topic, repeatedDrop } = routes[at];
-      const { count, publisher, qos, since, lastAt, number } = repeatedDrop as RepeatedDrop;
+      const { count, publisher, qos, since, lastAfter, number } = repeatedDrop as RepeatedDrop;
+      const lastAt = routesSince + lastAfter;
       (repeatedDrop as RepeatedDrop).taken();
       if (at < summarised && publisher !== '') this.#summarise('no_subscribers', cut(publisher), undefined, count);
       else {

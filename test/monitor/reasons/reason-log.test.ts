@@ -156,6 +156,24 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     assert.deepEqual(shown(), [['p', 0, 1, time.wallMs, time.wallMs]]);
   });
 
+  it('keeps the times of drops at a route for months, and if the clock is set back', () => {
+    const { log, pass, time } = logOf();
+    const route = { topic: 't', lastDrop: undefined, repeatedDrop: undefined };
+    const since = time.wallMs;
+    const month = 30 * 86_400_000;
+    for (let round = 0; round < 3; round++) {
+      log.dropUnsubscribed(route, 0, 'p', 1);
+      pass(month);
+    }
+    const [record] = [...log.records()];
+    assert.deepEqual([record.count, record.since, record.at], [3, since, since + 2 * month]);
+    log.clearDrops();
+    log.dropUnsubscribed(route, 0, 'p', 1);
+    time.wallMs = since - 2 * month;
+    log.dropUnsubscribed(route, 0, 'p', 1);
+    assert.equal([...log.records()][0].at, since - 2 * month);
+  });
+
   it('compares a drop with the given record of the same place first', () => {
     const { log } = logOf();
     const places = Array.from({ length: 1_000 }, () => ({ last: undefined as ReturnType<ReasonLog['drop']> }));
