@@ -237,6 +237,14 @@ describe('The live stream of the console', () => {
     await broker.rules.delete('r');
     clock.advance(1_000);
     assert.equal((await stream.next(4))[3].data.state, 'gone');
+    clock.advance(1_000);
+    await broker.rules.create({ id: 'r', sql: 'SELECT qos FROM "a"', actions: [{ name: 'do_nothing' }] });
+    clock.advance(1_000);
+    assert.deepEqual(
+      (await stream.next(5))[4].data.state,
+      'connected',
+      'a rule that is gone is reported once, and a new one with its id is shown'
+    );
   });
 
   it('shows the time of the last sample of a stream rule', async () => {
@@ -250,7 +258,7 @@ describe('The live stream of the console', () => {
     await broker.publish('a', '{"a":1}');
     clock.advance(1_000);
     const [, first, second] = await stream.next(3);
-    assert.deepEqual([first.data.state, first.data.sampledAt, second.data.sampledAt], ['running', 0, 2_000]);
+    assert.deepEqual([first.data.state, first.data.sampledAt, second.data.sampledAt], ['connected', 0, 2_000]);
   });
 
   it('shows the lines of a trace as they come', async () => {

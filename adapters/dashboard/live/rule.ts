@@ -18,19 +18,18 @@ export const RULE: LiveKind<RuleParams> = {
   async open({ broker, emit, everySecond }, params) {
     let shown = '';
     let isBusy = false;
-    const show = async () => {
-      const found = await stateOf(broker, params);
+    const show = (found: object) => {
       const text = JSON.stringify(found);
       if (text !== shown) emit({ at: broker.clock.now(), ...found });
       shown = text;
     };
-    await show();
+    show(await stateOf(broker, params));
     const stop = everySecond(() => {
       if (isBusy) return;
       isBusy = true;
-      show()
+      stateOf(broker, params)
         // a deleted rule: the next state is that of a new one with the same id
-        .catch(() => emit({ at: broker.clock.now(), state: 'gone' }))
+        .then(show, () => show({ state: 'gone' }))
         .finally(() => {
           isBusy = false;
         });
