@@ -96,6 +96,17 @@ export class KeptRecord extends Link<KeptRecord> {
     );
   }
 
+  /** Tell whether this record summarises drops of a receiver. @param receiver undefined: none, so false */
+  summarises(code: RecordedCode, receiver: string | undefined): boolean {
+    return (
+      this.topic === undefined &&
+      receiver !== undefined &&
+      this.holders > 0 &&
+      this.code === code &&
+      this.clientId === receiver
+    );
+  }
+
   fill(
     code: RecordedCode,
     row: RecordedEntry,

@@ -121,6 +121,7 @@ export class ReasonLog {
   ): KeptRecord | undefined {
     if (last?.equals(code, topic, qos, publisher, receiver, undefined, detail) === true)
       return this.#repeated(last, count);
+    if (last?.summarises(code, receiver) === true && this.#isFlooded()) return this.#summarised(last, count);
     if (this.maxBytes === 0) return undefined;
     topic = cut(topic);
     publisher = cut(publisher);
@@ -250,10 +251,15 @@ export class ReasonLog {
     count: number,
     last?: KeptRecord
   ): KeptRecord | undefined {
-    this.#summarisedAt = this.#time.wallMs;
     const summary = this.#known(last, code, undefined, 0, publisher, receiver, undefined);
-    if (summary !== undefined) return this.#repeated(summary, count);
+    if (summary !== undefined) return this.#summarised(summary, count);
+    this.#summarisedAt = this.#time.wallMs;
     return this.#add(code, undefined, 0, publisher, receiver, undefined, undefined, count);
+  }
+
+  #summarised(record: KeptRecord, count: number): KeptRecord {
+    this.#summarisedAt = this.#time.wallMs;
+    return this.#repeated(record, count);
   }
 
   #repeated(record: KeptRecord, count: number, at = this.#time.wallMs): KeptRecord {
