@@ -1,2 +1,9 @@
-// Tests of the console in a real browser: `npm run console:test`. They are skipped without chromium, unless REQUIRE_BROWSER is 1.
+// Tests of the console in a real browser: `npm run console:test`, or those of some areas: `npm run console:test -- rules`. They are skipped without
+// chromium, unless REQUIRE_BROWSER is 1. Each file of `test/console` has the tests of one area.
+import { after } from 'node:test';
+import { closeBrowser } from './console/browser.ts';
 import './console/pages.ts';
+import { checkAreas } from './console/setup.ts';
+
+checkAreas();
+after(closeBrowser);

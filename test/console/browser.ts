@@ -62,3 +62,8 @@ export async function logIn({ page }: Tab, id: string): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.getByRole('button', { name: 'Log out' }).waitFor();
 }
+
+/** Wait until the view has its title and loads nothing. */
+export async function settled({ page }: Tab): Promise<void> {
+  await page.locator('main:not(:has(.loading)) h1').waitFor();
+}

@@ -1,25 +1,8 @@
 // The pages of the console in a real browser.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { after, before, describe, it } from 'node:test';
-import type { Broker } from 'embermq';
-import { startConsole } from '../support/dashboard.ts';
-import { closeBrowser, logIn, missingBrowser, openTab, type Tab } from './browser.ts';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** Names that a page must show as text. */
-const HOSTILE = [
-  '<img src=x onerror="globalThis.hacked=1">',
-  '\u202Egnp.exe',
-  '   ',
-  'x'.repeat(4_000),
-  '.',
-  '..',
-  'a/b?c#d\'"',
-  'عميل'
-];
+import { it } from 'node:test';
+import { logIn, openTab, settled } from './browser.ts';
+import { describeConsole, HOSTILE_NAMES, seriousFindings } from './setup.ts';
 
 /** The addresses of all views. */
 const VIEWS = [
@@ -48,66 +31,9 @@ const VIEWS = [
   'alarms?tab=past'
 ];
 
-/** Clients, retained messages and traffic. */
-async function fill(broker: Broker): Promise<void> {
-  for (const clientId of [...HOSTILE, 'meter-1', 'meter-2']) {
-    const client = await broker.connect({ clientId });
-    await client.subscribe('commands/+', { qos: 1 });
-    await client.publish('meters/1/state', '{"kWh":12.5}', { retain: true });
-  }
-  await broker.rules.create({
-    id: 'hot',
-    sql: 'SELECT payload.t AS t FROM "rooms/#" WHERE payload.t > 20',
-    actions: [{ name: 'republish', params: { target_topic: 'hot/rooms', payload_tmpl: 'hot', target_qos: 0 } }]
-  });
-  const client = await broker.connect({ clientId: 'odd' });
-  await client.publish('odd/<b>bold</b>/ /state', Buffer.from([0, 255]), { retain: true });
-}
-
-interface AxeResult {
-  readonly violations: readonly {
-    readonly id: string;
-    readonly impact: string;
-    readonly nodes: readonly { readonly html: string }[];
-  }[];
-}
-
-/** The serious findings of axe. */
-async function seriousFindings({ page }: Tab): Promise<string[]> {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate<AxeResult>('axe.run()');
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' ')}`);
-}
-
-describe('The console in a browser', { skip: missingBrowser() }, () => {
-  let server: Awaited<ReturnType<typeof startConsole>>;
-  let base: string;
-
-  before(async () => {
-    server = await startConsole(
-      { prefix: '/base/console' },
-      { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 }
-    );
-    base = `http://127.0.0.1:${server.port}/base/console`;
-    await fill(server.broker);
-  });
-
-  after(async () => {
-    await closeBrowser();
-    await server[Symbol.asyncDispose]();
-  });
-
-  /** Open a view as a person. */
-  async function open(path: string, id = 'ann', options = {}): Promise<Tab> {
-    const tab = await openTab(`${base}/${path}`, options);
-    await logIn(tab, id);
-    return tab;
-  }
-
+describeConsole('The pages of the console', (served) => {
   it('opens the view that was asked for after the login, and no other after a wrong password', async () => {
-    const tab = await openTab(`${base}/clients?_like_clientid=meter`);
+    const tab = await openTab(`${served.base}/clients?_like_clientid=meter`);
     const { page } = tab;
     await page.getByLabel('User', { exact: true }).fill('ann');
     await page.getByLabel('Password').fill('wrong');
@@ -122,11 +48,10 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
 
   it('shows each view without errors, requests to other servers and serious findings of axe, in both themes and on a phone', async () => {
     for (const options of [{}, { colorScheme: 'dark' }, { viewport: { width: 390, height: 844 } }] as const) {
-      const tab = await open('', 'ann', options);
+      const tab = await served.open('', 'ann', options);
       for (const view of VIEWS) {
-        await tab.page.goto(`${base}/${view}`);
-        await tab.page.locator('main h1').waitFor();
-        await tab.page.locator('.loading').waitFor({ state: 'detached' });
+        await tab.page.goto(`${served.base}/${view}`);
+        await settled(tab);
         assert.deepEqual(await seriousFindings(tab), [], `${view} ${JSON.stringify(options)}`);
         const width = await tab.page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
         assert.ok(width <= 0, `${view} is ${width} pixels wider than the window, ${JSON.stringify(options)}`);
@@ -137,12 +62,11 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('shows hostile names as text, and opens their clients', async () => {
-    const tab = await open('clients');
+    const tab = await served.open('clients');
     const { page } = tab;
-    for (const name of HOSTILE) {
-      await page.goto(`${base}/client?id=${encodeURIComponent(name)}`);
-      await page.locator('main h1').waitFor();
-      await page.locator('.loading').waitFor({ state: 'detached' });
+    for (const name of HOSTILE_NAMES) {
+      await page.goto(`${served.base}/client?id=${encodeURIComponent(name)}`);
+      await settled(tab);
       const shown = (await page.locator('main h1').textContent()) ?? '';
       if (name.startsWith('<img')) assert.ok(shown.includes(name), shown);
       if (name.startsWith('\u202E')) assert.ok(shown.includes('U+202Egnp.exe'), shown);
@@ -150,7 +74,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
       if (name.length === 4_000) assert.match(shown, /\+ 3,880 characters/);
     }
     assert.equal(await page.evaluate('globalThis.hacked'), undefined);
-    await page.goto(`${base}/topics?topic=${encodeURIComponent('odd/<b>bold</b>/ /state')}`);
+    await page.goto(`${served.base}/topics?topic=${encodeURIComponent('odd/<b>bold</b>/ /state')}`);
     await page.getByRole('treeitem', { name: 'state retained' }).waitFor();
     await page.getByText('000000 00 ff').waitFor();
     assert.deepEqual(tab.faults, []);
@@ -158,21 +82,21 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('kicks a client, and lets a viewer see the button but not use it', async () => {
-    await server.broker.connect({ clientId: 'to-kick' });
-    const viewer = await open('client?id=to-kick', 'bob');
+    await served.broker.connect({ clientId: 'to-kick' });
+    const viewer = await served.open('client?id=to-kick', 'bob');
     assert.equal(await viewer.page.getByRole('button', { name: 'Kick' }).isDisabled(), true);
     await viewer.close();
-    const tab = await open('client?id=to-kick');
+    const tab = await served.open('client?id=to-kick');
     await tab.page.getByRole('button', { name: 'Kick' }).click();
     await tab.page.getByRole('dialog').getByRole('button', { name: 'Kick' }).click();
     await tab.page.getByText('There is no session with this client id').waitFor();
-    assert.throws(() => server.broker.sessions.get('to-kick'), { code: 'SESSION_NOT_FOUND' });
+    assert.throws(() => served.broker.sessions.get('to-kick'), { code: 'SESSION_NOT_FOUND' });
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
 
   it('publishes a message, and shows a topic as its messages come', async () => {
-    const tab = await open('topics?topic=live%2Fvalue');
+    const tab = await served.open('topics?topic=live%2Fvalue');
     const { page } = tab;
     await page.getByText('none since the page was opened').waitFor();
     await page.getByRole('button', { name: 'Publish' }).click();
@@ -184,9 +108,9 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('tails messages, and keeps what is shown while it is paused', async () => {
-    const tab = await open('tail?filter=tailed/%23&where=payload.t%20>%2020');
+    const tab = await served.open('tail?filter=tailed/%23&where=payload.t%20>%2020');
     const { page } = tab;
-    const client = await server.broker.connect({ clientId: 'tailed' });
+    const client = await served.broker.connect({ clientId: 'tailed' });
     await page.getByText('Waiting for messages').waitFor();
     const row = page.getByRole('button', { name: '"t": 21' });
     for (let tries = 0; tries < 1_000 && !(await row.first().isVisible()); tries++)
@@ -207,7 +131,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('makes a rule: errors at their place, a test with a real message, an action, counters', async () => {
-    const tab = await open('rule');
+    const tab = await served.open('rule');
     const { page } = tab;
     await page.getByLabel('Id').fill('warm');
     const editor = page.getByRole('textbox', { name: 'Statement' });
@@ -223,7 +147,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.keyboard.type('SELECT payload.t AS t, topic FROM "rooms/+"');
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Use the next real message' }).click();
-    const client = await server.broker.connect({ clientId: 'room' });
+    const client = await served.broker.connect({ clientId: 'room' });
     const waiting = page.getByRole('button', { name: 'Waiting for a message' });
     for (let tries = 0; tries < 1_000 && (await waiting.isVisible()); tries++)
       await client.publish('rooms/1', '{"t":21.5}', { qos: 1 });
@@ -235,13 +159,13 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.getByRole('button', { name: 'New rule' }).click();
     await page.getByText('The rule was saved').waitFor();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
-    assert.equal((await server.broker.rules.get('warm'))?.actions.length, 1);
+    assert.equal((await served.broker.rules.get('warm'))?.actions.length, 1);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
 
   it('adds and removes an access rule and a ban, and shows the secret of an application once', async () => {
-    const tab = await open('access?tab=rules');
+    const tab = await served.open('access?tab=rules');
     const { page } = tab;
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Add a rule' }).click();
@@ -252,12 +176,12 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.getByRole('button', { name: 'Remove' }).click();
     await dialog.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('No rules were set at run time').waitFor();
-    await page.goto(`${base}/access?tab=bans`);
+    await page.goto(`${served.base}/access?tab=bans`);
     await page.getByRole('button', { name: 'Ban', exact: true }).click();
     await dialog.getByLabel('Name').fill('evil/..');
     await dialog.getByRole('button', { name: 'Ban' }).click();
     await page.getByRole('cell', { name: 'evil/..' }).waitFor();
-    await page.goto(`${base}/access?tab=apps`);
+    await page.goto(`${served.base}/access?tab=apps`);
     await page.getByRole('button', { name: 'Add an application' }).click();
     await dialog.getByLabel('Id').fill('robot');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
@@ -269,7 +193,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('finds pages and clients in one box', async () => {
-    const tab = await open('');
+    const tab = await served.open('');
     const { page } = tab;
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Find' }).fill('meter-2');
@@ -286,7 +210,7 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('asks for the login again when the session has ended, above what was shown, and goes on', async () => {
-    const tab = await open('clients?_like_clientid=meter');
+    const tab = await served.open('clients?_like_clientid=meter');
     const { page } = tab;
     await page.getByRole('link', { name: 'meter-1' }).waitFor();
     await page.context().clearCookies();
@@ -301,13 +225,13 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
   });
 
   it('can be used with the keyboard alone', async () => {
-    const tab = await open('');
+    const tab = await served.open('');
     const { page } = tab;
     await page.locator('main h1').waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate('document.activeElement.tagName'), 'H1');
-    await page.goto(`${base}/topics`);
+    await page.goto(`${served.base}/topics`);
     await page.getByRole('tree').focus();
     for (const key of ['End', 'Home', 'ArrowDown', 'ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
     await page.getByRole('treeitem', { level: 2 }).first().waitFor();

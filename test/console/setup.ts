@@ -1,0 +1,108 @@
+// The console that the browser tests of one area share, with its users, clients, topics and traffic.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, describe } from 'node:test';
+import type { Broker, BrokerOptions } from 'embermq';
+import type { BrowserContextOptions } from 'playwright-core';
+import { startConsole } from '../support/dashboard.ts';
+import { logIn, missingBrowser, openTab, type Tab } from './browser.ts';
+
+/** Names that a page must show as text. */
+export const HOSTILE_NAMES: readonly string[] = [
+  '<img src=x onerror="globalThis.hacked=1">',
+  '\u202Egnp.exe',
+  '   ',
+  'x'.repeat(4_000),
+  '.',
+  '..',
+  'a/b?c#d\'"',
+  'عميل'
+];
+
+const OF_BROKER: BrokerOptions = { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 };
+
+/** The console of one area of tests. */
+export interface ServedConsole {
+  readonly broker: Broker;
+  /** The address of the console, without a slash at its end. */
+  readonly base: string;
+  /** Open a view as a person: `ann` is an administrator, `bob` a viewer. */
+  open(path: string, id?: string, options?: BrowserContextOptions): Promise<Tab>;
+}
+
+/** The words on the command line; none: all areas. */
+const WORDS = process.argv.slice(2).map((word) => word.toLowerCase());
+let areas = 0;
+
+/** @throws Error if no area contains a word of the command line */
+export function checkAreas(): void {
+  if (areas === 0) throw new Error(`no area of the console contains ${WORDS.join(' or ')}`);
+}
+
+/**
+ * Declare the tests of an area, in a file of its own that `test/console.ts` imports. They share a console at `/base/console` with the users `ann`
+ * and `bob`, the clients `meter-1`, `meter-2`, `odd` and those with hostile names, some retained messages and the rule `hot`. They are skipped without
+ * a browser, and if words were given on the command line of which the name of the area contains none.
+ * @param name begins with a capital letter
+ * @param tests declares them; `served` may be used once they run
+ */
+export function describeConsole(name: string, tests: (served: ServedConsole) => void): void {
+  if (WORDS.length > 0 && !WORDS.some((word) => name.toLowerCase().includes(word))) return;
+  areas++;
+  describe(name, { skip: missingBrowser() }, () => {
+    let server: Awaited<ReturnType<typeof startConsole>>;
+    before(async () => {
+      server = await startConsole({ prefix: '/base/console' }, OF_BROKER);
+      await fill(server.broker);
+    });
+    after(() => server[Symbol.asyncDispose]());
+    tests({
+      get broker() {
+        return server.broker;
+      },
+      get base() {
+        return `http://127.0.0.1:${server.port}/base/console`;
+      },
+      async open(path, id = 'ann', options = {}) {
+        const tab = await openTab(`${this.base}/${path}`, options);
+        await logIn(tab, id);
+        return tab;
+      }
+    });
+  });
+}
+
+/** Clients, retained messages and traffic. */
+async function fill(broker: Broker): Promise<void> {
+  for (const clientId of [...HOSTILE_NAMES, 'meter-1', 'meter-2']) {
+    const client = await broker.connect({ clientId });
+    await client.subscribe('commands/+', { qos: 1 });
+    await client.publish('meters/1/state', '{"kWh":12.5}', { retain: true });
+  }
+  await broker.rules.create({
+    id: 'hot',
+    sql: 'SELECT payload.t AS t FROM "rooms/#" WHERE payload.t > 20',
+    actions: [{ name: 'republish', params: { target_topic: 'hot/rooms', payload_tmpl: 'hot', target_qos: 0 } }]
+  });
+  const client = await broker.connect({ clientId: 'odd' });
+  await client.publish('odd/<b>bold</b>/ /state', Buffer.from([0, 255]), { retain: true });
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly impact: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+/** The serious findings of axe, each with its elements. */
+export async function seriousFindings({ page }: Tab): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<AxeResult>('axe.run()');
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' ')}`);
+}
