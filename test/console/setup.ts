@@ -22,7 +22,7 @@ export const HOSTILE_NAMES: readonly string[] = [
 const OF_BROKER: BrokerOptions = { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 };
 
 /** The console of one area of tests. */
-export interface ServedConsole {
+interface ServedConsole {
   readonly broker: Broker;
   /** The address of the console, without a slash at its end. */
   readonly base: string;
@@ -40,7 +40,7 @@ export function checkAreas(): void {
 }
 
 /**
- * Declare the tests of an area, in a file of its own that `test/console.ts` imports. They share a console at `/base/console` with the users `ann`
+ * Declare the tests of an area, in a separate file that `test/console.ts` imports. They share a console at `/base/console` with the users `ann`
  * and `bob`, the clients `meter-1`, `meter-2`, `odd` and those with hostile names, some retained messages and the rule `hot`. They are skipped without
  * a browser, and if words were given on the command line of which the name of the area contains none.
  * @param name begins with a capital letter
