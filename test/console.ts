@@ -2,6 +2,7 @@
 // chromium, unless REQUIRE_BROWSER is 1. Each file of `test/console` has the tests of one area.
 import { after } from 'node:test';
 import { closeBrowser } from './console/browser.ts';
+import './console/observe.ts';
 import './console/pages.ts';
 import { checkAreas } from './console/setup.ts';
 

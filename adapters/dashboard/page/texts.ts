@@ -1,5 +1,5 @@
 // All texts of the console, by the part that shows them, with the terms of the MQTT specification.
-import { countText, sizeText } from './model/format.ts';
+import { countText } from './model/format.ts';
 
 /** The texts of the console. */
 export const T = {
@@ -100,14 +100,25 @@ export const T = {
     failed: 'The browser does not let the page copy. Select the text and copy it.'
   },
   value: {
-    forms: { text: 'Text', json: 'JSON', hex: 'Hex' },
+    forms: { text: 'Text', json: 'JSON', cbor: 'CBOR', sparkplug: 'Sparkplug B', hex: 'Hex' },
     empty: 'The payload is empty.',
     form: 'Form of the payload',
     copy: 'Copy',
     copied: 'Copied',
     notUtf8: 'The payload is not UTF-8. Choose Hex.',
     notJson: 'The payload is not JSON. Choose Text or Hex.',
-    more: (count: number) => `Show ${sizeText(count)} more`,
+    more: (count: number) => `Show ${countText(count)} more characters`,
+    firstOf: (shown: string, size: string) => `the first ${shown} of ${size}`,
+    cut: 'Only the beginning of the payload is shown here, so its last value is not complete.',
+    faults: {
+      ends: (at: string, form: string) =>
+        `The payload ends within a value, at byte ${at}. It is damaged, or not ${form}.`,
+      deep: (at: string) => `The values are nested too deeply from byte ${at} on. Choose Hex.`,
+      many: (at: string) => `There are too many values. Those from byte ${at} on are not shown. Choose Hex.`,
+      wrong: (at: string, form: string) => `The payload is not ${form} from byte ${at} on. Choose another form.`,
+      rest: (at: string, form: string) =>
+        `The value ends at byte ${at}. The bytes after it are not part of it, or the payload is not ${form}.`
+    },
     hidden: 'This console hides payloads from viewers.'
   },
   nameView: {

@@ -1,8 +1,15 @@
 // Payloads: the forms in which one can be shown, and the form that suits it best.
 
 /** The forms in which a payload can be shown. */
-export const FORMS = ['text', 'json', 'hex'] as const;
+export const FORMS = ['text', 'json', 'cbor', 'sparkplug', 'hex'] as const;
 export type Form = (typeof FORMS)[number];
+
+/** Facts about a message that tell the form of its payload. */
+export interface FormHints {
+  readonly topic?: string | undefined;
+  /** The property of MQTT 5. */
+  readonly contentType?: string | undefined;
+}
 
 /** The bytes of base64. @returns undefined if it is not valid */
 export function bytesOf(base64: string): Uint8Array | undefined {
@@ -22,10 +29,14 @@ export function utf8Of(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The best form: JSON for an object or an array, text for UTF-8 without controls, otherwise hexadecimal. */
-export function formOf(bytes: Uint8Array): Form {
+/**
+ * The best form: JSON for an object or an array, text for UTF-8 without controls, otherwise the form that the content type or the topic names, and
+ * hexadecimal if they name none.
+ */
+export function formOf(bytes: Uint8Array, { topic = '', contentType = '' }: FormHints = {}): Form {
+  if (/^application\/([\w.-]+\+)?cbor\b/i.test(contentType)) return 'cbor';
   const text = utf8Of(bytes);
-  if (text === undefined || /[^\P{Cc}\t\n\r]/u.test(text)) return 'hex';
+  if (text === undefined || /[^\P{Cc}\t\n\r]/u.test(text)) return topic.startsWith('spBv1.0/') ? 'sparkplug' : 'hex';
   return /^\s*[[{]/.test(text) && jsonText(text) !== undefined ? 'json' : 'text';
 }
 

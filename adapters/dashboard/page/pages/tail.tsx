@@ -185,7 +185,7 @@ function Row({
       {isOpen && (
         <tr class="below">
           <td colSpan={6}>
-            <PayloadView of={{ payload, encoding: 'base64' }} />
+            <PayloadView of={{ payload, encoding: 'base64', payloadBytes, topic }} />
           </td>
         </tr>
       )}

@@ -79,7 +79,7 @@ function Retained({ topic, onChange }: { readonly topic: string; readonly onChan
         <p class="loading">{T.shell.loading}</p>
       ) : (
         <>
-          <PayloadView of={value} />
+          <PayloadView of={{ ...value, topic, contentType: value.properties.content_type }} />
           <Facts
             rows={[
               [P.time, timeText(value.at, { ms: true })],
@@ -147,7 +147,9 @@ function Latest({ topic }: { readonly topic: string }) {
       </div>
       {live !== undefined && (
         <>
-          {mayReadPayloads.value ? <PayloadView of={{ payload: live.payload, encoding: 'base64' }} /> : null}
+          {mayReadPayloads.value && (
+            <PayloadView of={{ payload: live.payload, encoding: 'base64', payloadBytes: live.payloadBytes, topic }} />
+          )}
           <p class="aside">
             {timeText(live.at, { ms: true })}, {P.qos} {live.qos}, {sizeText(live.payloadBytes)}
           </p>

@@ -2,8 +2,9 @@ import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { diffOf, numbersIn } from '../../model/diff.ts';
 import { timeText } from '../../model/format.ts';
-import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../model/payload.ts';
+import { bytesOf, type Form, formOf, shortText, utf8Of } from '../../model/payload.ts';
 import { Chart } from '../../parts/chart.tsx';
+import { Forms, useForm } from '../../parts/value.tsx';
 import { T } from '../../texts.ts';
 import type { LiveTopic } from './tree.tsx';
 
@@ -52,13 +53,17 @@ export function Pin({ topic, live }: { readonly topic: string; readonly live: Li
           </>
         )}
       </div>
-      {isPinned && values.length > 0 && <Values values={values} />}
+      {isPinned && values.length > 0 && <Values topic={topic} values={values} />}
     </>
   );
 }
 
-function Values({ values }: { readonly values: readonly Value[] }) {
-  const numbers = values.map(({ bytes }) => numbersIn(utf8Of(bytes) ?? ''));
+function Values({ topic, values }: { readonly topic: string; readonly values: readonly Value[] }) {
+  const [form, setForm] = useState<Form>();
+  const shown = form ?? formOf(values[values.length - 1].bytes, { topic });
+  const decode = useForm(shown);
+  const textOf = (value: Value) => decode?.(value.bytes).text ?? '';
+  const numbers = values.map((value) => numbersIn(textOf(value)));
   const paths = [...new Set(numbers.flatMap((one) => Object.keys(one)))].slice(0, 20);
   const [chosen, setChosen] = useState<string>();
   const [picked, setPicked] = useState<readonly number[]>([]);
@@ -101,7 +106,12 @@ function Values({ values }: { readonly values: readonly Value[] }) {
         ))}
       </ul>
       {first !== undefined && second !== undefined ? (
-        <Difference first={first} second={second} />
+        <>
+          <fieldset class="value-bar" aria-label={T.value.form}>
+            <Forms shown={shown} onChoose={setForm} />
+          </fieldset>
+          <Difference first={textOf(first)} second={textOf(second)} />
+        </>
       ) : (
         <p class="aside">{P.pickTwo}</p>
       )}
@@ -109,11 +119,11 @@ function Values({ values }: { readonly values: readonly Value[] }) {
   );
 }
 
-function Difference({ first, second }: { readonly first: Value; readonly second: Value }) {
+function Difference({ first, second }: { readonly first: string; readonly second: string }) {
   return (
     <section aria-label={P.difference}>
       <pre class="diff">
-        {diffOf(textOf(first), textOf(second)).map(({ of, text }, index) => (
+        {diffOf(first, second).map(({ of, text }, index) => (
           <span key={index} class={`diff-${of}`}>
             {of === 'both' ? '  ' : of === 'first' ? '- ' : '+ '}
             {text}
@@ -123,12 +133,6 @@ function Difference({ first, second }: { readonly first: Value; readonly second:
       </pre>
     </section>
   );
-}
-
-function textOf({ bytes }: Value): string {
-  const form = formOf(bytes);
-  const text = utf8Of(bytes) ?? '';
-  return form === 'hex' ? hexText(bytes) : form === 'json' ? (jsonText(text) ?? text) : text;
 }
 
 /** Save the values as JSON. Payloads that are not UTF-8 are base64. */
