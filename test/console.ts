@@ -3,6 +3,7 @@
 import { after } from 'node:test';
 import { closeBrowser } from './console/browser.ts';
 import './console/observe.ts';
+import './console/large.ts';
 import './console/pages.ts';
 import { checkAreas } from './console/setup.ts';
 

@@ -3,33 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { logIn, openTab, settled } from './browser.ts';
 import { describeConsole, HOSTILE_NAMES, seriousFindings } from './setup.ts';
-
-/** The addresses of all views. */
-const VIEWS = [
-  '',
-  'clients',
-  'client?id=meter-1',
-  'client?id=meter-1&tab=subscriptions',
-  'topics',
-  'topics?topic=meters%2F1%2Fstate',
-  'client?id=meter-1&tab=history',
-  'tail?filter=none',
-  'why',
-  'why?topic=Commands%2F1&client=meter-1',
-  'access?clientid=meter-1&action=publish&topic=a',
-  'access?tab=rules',
-  'access?tab=bans',
-  'access?tab=users',
-  'access?tab=apps',
-  'rules',
-  'stream-rules',
-  'stream-rules?tab=streams',
-  'stream-rule',
-  'rule',
-  'rule?id=hot',
-  'alarms',
-  'alarms?tab=past'
-];
+import { VIEWS } from './views.ts';
 
 describeConsole('The pages of the console', (served) => {
   it('opens the view that was asked for after the login, and no other after a wrong password', async () => {

@@ -21,6 +21,30 @@ export const HOSTILE_NAMES: readonly string[] = [
 
 const OF_BROKER: BrokerOptions = { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 };
 
+/** A number of things that a person gives, to measure with more of them than by default. */
+function sizeOf(variable: string, normal: number): number {
+  const size = Number(process.env[variable] ?? normal);
+  if (!Number.isSafeInteger(size) || size < 1) throw new Error(`${variable} must be a positive number`);
+  return size;
+}
+
+/** The clients of `crowd`, over links in the process. */
+export const CLIENTS = sizeOf('CONSOLE_CLIENTS', 2_000);
+/** The topics of `crowd`, with a retained message each. */
+const TOPICS = sizeOf('CONSOLE_TOPICS', 50_000);
+/** The topics of `crowd` are spread evenly over these. */
+export const SITES = 100;
+
+/** Connect the clients `device-0` and so on, which subscribe to one filter each, and retain a message on `site-0/device-0/state` and so on. */
+export async function crowd(broker: Broker): Promise<void> {
+  for (let at = 0; at < CLIENTS; at++) {
+    const client = await broker.connect({ clientId: `device-${at}` });
+    await client.subscribe(`site-${at % SITES}/device-${Math.floor(at / SITES)}/commands`, { qos: 1 });
+  }
+  for (let at = 0; at < TOPICS; at++)
+    await broker.publish(`site-${at % SITES}/device-${Math.floor(at / SITES)}/state`, '{"t":21}', { retain: true });
+}
+
 /** The console of one area of tests. */
 interface ServedConsole {
   readonly broker: Broker;

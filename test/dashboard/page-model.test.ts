@@ -20,7 +20,13 @@ import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/p
 import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/model/rules.ts';
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { countsOf, placed } from '../../adapters/dashboard/page/model/topology.ts';
-import { prefixesAbove, shownRows, type TopicRow, watchedFilter } from '../../adapters/dashboard/page/model/tree.ts';
+import {
+  nextPageTo,
+  prefixesAbove,
+  shownRows,
+  type TopicRow,
+  watchedFilter
+} from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
   it('finds the view and the choices in an address, whatever characters they contain', () => {
@@ -219,6 +225,25 @@ describe('The topic tree', () => {
     assert.deepEqual(prefixesAbove('a/b/c'), ['a/', 'a/b/']);
     assert.deepEqual(prefixesAbove('/a//'), ['/', '/a/', '/a//']);
     assert.deepEqual(prefixesAbove('a'), []);
+  });
+
+  it('loads further pages of a level until it has the topic that is shown, and at most 2,000 rows', () => {
+    const level = (topics: readonly string[], cursor?: string) => ({
+      rows: topics.map((topic) => row(topic)),
+      cursor,
+      isLoading: false,
+      error: undefined
+    });
+    const many = Array.from({ length: 2_000 }, (_, at) => `b${at}`);
+    const next = (levels: Readonly<Record<string, ReturnType<typeof level>>>) =>
+      nextPageTo(new Map(Object.entries(levels)), 'z/1');
+    assert.deepEqual(next({ '': level(['a', 'b'], 'c1') }), { prefix: '', cursor: 'c1' });
+    assert.equal(next({ '': level(['a', 'b']) }), undefined);
+    assert.equal(next({ '': { ...level(['a'], 'c1'), isLoading: true } }), undefined);
+    assert.equal(next({ '': level(many, 'c1') }), undefined);
+    assert.equal(next({ '': level(['a', 'z'], 'c1') }), undefined); // the level below is not loaded yet
+    assert.deepEqual(next({ '': level(['z']), 'z/': level(['z/0'], 'c2') }), { prefix: 'z/', cursor: 'c2' });
+    assert.equal(next({ '': level(['z']), 'z/': level(['z/1'], 'c2') }), undefined);
   });
 
   it('counts the messages of a topic and of those below it, but not those of a topic filter', () => {

@@ -65,6 +65,25 @@ export function prefixesAbove(topic: string): readonly string[] {
   return names.slice(1).map((_, index) => `${names.slice(0, index + 1).join('/')}/`);
 }
 
+/** Maximum number of rows of a level that are loaded to find a topic. */
+const MAX_SEARCHED = 2_000;
+
+/** The next page of a level that is needed to show a topic. @returns undefined: none, or one is being loaded, or too many have been */
+export function nextPageTo(
+  levels: ReadonlyMap<string, Level>,
+  topic: string
+): { readonly prefix: string; readonly cursor: string } | undefined {
+  const names = topic.split('/');
+  for (const [depth, prefix] of ['', ...prefixesAbove(topic)].entries()) {
+    const level = levels.get(prefix);
+    if (level === undefined || level.isLoading || level.error !== undefined) return undefined;
+    if (level.rows.some((row) => row.level === names[depth])) continue;
+    const { cursor, rows } = level;
+    return cursor === undefined || rows.length >= MAX_SEARCHED ? undefined : { prefix, cursor };
+  }
+  return undefined;
+}
+
 /** The topic filter whose messages a row counts: its own, and those below it. @returns undefined for a filter with wildcards */
 export function watchedFilter({ topic, prefix }: TopicRow, isLeaf: boolean): string | undefined {
   if (/(^|\/)[+#](\/|$)/.test(topic) || topic.startsWith('$share/')) return undefined;

@@ -1,11 +1,11 @@
 // Only the rows in view are drawn and observed: a level may have a hundred thousand rows. The tree has one stop for the tab key; the arrow keys move
 // in it, as in other trees.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { choose } from '../../app/place.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
-import { prefixesAbove, type ShownRow, shownRows, watchedFilter } from '../../model/tree.ts';
+import { nextPageTo, prefixesAbove, type ShownRow, shownRows, watchedFilter } from '../../model/tree.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { Name } from '../../parts/name.tsx';
 import { described } from '../../parts/problem.tsx';
@@ -42,6 +42,18 @@ export function TopicTree({ selected }: { readonly selected: string }) {
     for (const prefix of opened) void load(prefix);
   }, [opened]);
   useEffect(() => setOpened((before) => new Set([...before, ...prefixesAbove(selected)])), [selected]);
+  const revealed = useRef('');
+  useEffect(() => {
+    const index = rows.findIndex((one) => one.kind === 'topic' && one.row.topic === selected);
+    if (index < 0 || revealed.current === selected) return;
+    revealed.current = selected; // once: a reader may scroll away while levels are loaded
+    setActive(index);
+    scrollTo(index);
+  }, [rows, selected]);
+  useEffect(() => {
+    const next = selected === '' ? undefined : nextPageTo(levels, selected);
+    if (next !== undefined) void load(next.prefix, next.cursor);
+  }, [levels, selected]);
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
     shown

@@ -1,0 +1,26 @@
+/** The addresses of all views below the mount, with the choices that show their parts. */
+export const VIEWS: readonly string[] = [
+  '',
+  'clients',
+  'client?id=meter-1',
+  'client?id=meter-1&tab=subscriptions',
+  'topics',
+  'topics?topic=meters%2F1%2Fstate',
+  'client?id=meter-1&tab=history',
+  'tail?filter=none',
+  'why',
+  'why?topic=Commands%2F1&client=meter-1',
+  'access?clientid=meter-1&action=publish&topic=a',
+  'access?tab=rules',
+  'access?tab=bans',
+  'access?tab=users',
+  'access?tab=apps',
+  'rules',
+  'stream-rules',
+  'stream-rules?tab=streams',
+  'stream-rule',
+  'rule',
+  'rule?id=hot',
+  'alarms',
+  'alarms?tab=past'
+];
