@@ -5,6 +5,7 @@ import { closeBrowser } from './console/browser.ts';
 import './console/observe.ts';
 import './console/large.ts';
 import './console/pages.ts';
+import './console/settings.ts';
 import { checkAreas } from './console/setup.ts';
 
 checkAreas();

@@ -22,5 +22,6 @@ export const VIEWS: readonly string[] = [
   'rule',
   'rule?id=hot',
   'alarms',
-  'alarms?tab=past'
+  'alarms?tab=past',
+  'options'
 ];

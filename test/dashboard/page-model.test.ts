@@ -15,6 +15,7 @@ import {
   timeText
 } from '../../adapters/dashboard/page/model/format.ts';
 import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
+import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
 import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/model/rules.ts';
@@ -353,5 +354,44 @@ describe('Rules', () => {
     assert.equal(paramOf({ type: 'boolean' }, ''), undefined);
     assert.equal(paramOf({ type: 'string', required: true }, ''), '');
     assert.deepEqual(paramOf({ type: 'object' }, textOfParam({ a: [1] })), { a: [1] });
+  });
+});
+
+describe('Options', () => {
+  const option = (name: string, more: Partial<OptionRow> = {}): OptionRow => ({
+    key: name,
+    name,
+    value: 1,
+    default: 1,
+    kind: 'integer',
+    source: 'default',
+    takes_effect: 'now',
+    about: `About ${name}.`,
+    ...more
+  });
+  const all = [
+    option('maxInflight'),
+    option('maxInflight', { key: 'zone.external.max_inflight', zone: 'external', value: 5, source: 'option' }),
+    option('maxInflight', { key: 'zone.internal.max_inflight', zone: 'internal' }),
+    option('node', { takes_effect: 'restart' })
+  ];
+  const keys = (conditions: Partial<Parameters<typeof optionsIn>[1]>) =>
+    optionsIn(all, { q: '', source: '', when: '', zone: '', ...conditions }).map(({ key }) => key);
+
+  it('lists an option once, and again for the zones whose value differs', () => {
+    assert.deepEqual(keys({}), ['maxInflight', 'zone.external.max_inflight', 'node']);
+    assert.deepEqual(keys({ zone: 'internal' }), ['zone.internal.max_inflight']);
+  });
+
+  it('finds options by a part of the name or of the description, by source, and by the time of a change', () => {
+    assert.deepEqual(keys({ q: ' about NODE' }), ['node']);
+    assert.deepEqual(keys({ source: 'option' }), ['zone.external.max_inflight']);
+    assert.deepEqual(keys({ when: 'restart' }), ['node']);
+    assert.deepEqual(keys({ q: 'nothing' }), []);
+  });
+
+  it('spells an option as a flag and as a variable of the environment', () => {
+    const { flag, variable } = placesOf('maxTotalMqueueBytes');
+    assert.deepEqual([flag, variable], ['--max-total-mqueue-bytes', 'EMBERMQ_MAX_TOTAL_MQUEUE_BYTES']);
   });
 });

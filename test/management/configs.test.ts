@@ -285,6 +285,8 @@ describe('Options with their sources over REST', () => {
         source: 'override',
         takes_effect: 'next connection'
       });
+      const strategy = (await server.call('GET', '/api/x/options/sharedSubscriptionStrategy')).body.data;
+      assert.ok(strategy.choices.includes('round_robin'), strategy.choices);
       const keys: string[] = [];
       for (let cursor: string | undefined = ''; cursor !== undefined; ) {
         const { data, meta } = await list(`?_limit=50${cursor && `&cursor=${cursor}`}`);

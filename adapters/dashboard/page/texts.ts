@@ -16,9 +16,10 @@ export const T = {
     rules: 'Rules',
     rule: 'Rule',
     streams: 'Streams',
-    stream: 'Stream rule'
+    stream: 'Stream rule',
+    options: 'Options'
   },
-  groups: { observe: 'Observe', find: 'Find out', control: 'Control' },
+  groups: { observe: 'Observe', find: 'Find out', control: 'Control', settings: 'Settings' },
   shell: {
     skip: 'Skip to the content',
     menu: 'Menu',
@@ -580,6 +581,51 @@ export const T = {
     until: 'Until',
     none: 'There are no alarms.',
     nonePast: 'No alarm has ended since the start of the broker.'
+  },
+  options: {
+    about:
+      'Options of the broker. Ports, certificates and sources of users belong to the process that runs it, and are set in its flags, its environment or its config file.',
+    search: 'Search',
+    part: 'name or description',
+    option: 'Option',
+    value: 'Value',
+    source: 'Source',
+    sources: { default: 'default', option: 'at the start', override: 'at run time' },
+    when: 'A change applies',
+    whens: { now: 'immediately', 'next connection': 'to new connections', restart: 'at the next start' },
+    whenAbouts: {
+      now: 'A change applies immediately.',
+      'next connection': 'A change applies to connections that are opened from then on.',
+      restart: 'The broker reads this option at its start, so it cannot be changed here.'
+    },
+    zone: 'Zone',
+    ownZones: 'all',
+    default: (value: string) => `default: ${value}`,
+    none: 'none',
+    on: 'on',
+    off: 'off',
+    inCode: (name: string) => `In the options of an app: ${name}`,
+    noneFound: 'No option meets these conditions. Clear one of them, or search for a part of the name.',
+    overrides: 'Values that were set at run time are kept, and take precedence over those given at the start.',
+    change: 'Change',
+    changeOf: (key: string) => `Change ${key}`,
+    save: 'Save',
+    changed: (key: string) => `${key} was changed. The value is kept at the next start.`,
+    reset: 'Reset',
+    resetOf: (key: string) => `Reset ${key}`,
+    resetText: 'The value that was set at run time is removed. The one given at the start applies, or the default.',
+    wasReset: (key: string) => `${key} was reset.`,
+    emptyIsNone: 'Empty: none.',
+    helps: {
+      duration: 'For example 500ms, 30s, 5m, 2h or 7d.',
+      size: 'For example 64KB, 1MB or 2GB, or a number of bytes.',
+      rate: 'For example 100,10s: 100 in 10 seconds.',
+      percent: 'For example 80 or 80%.',
+      object: 'As JSON.'
+    },
+    how: 'How to change',
+    nowIn: (origin: string) => `The present value is from ${origin}.`,
+    places: { flag: 'Flag', variable: 'Environment', file: 'Config file', app: 'In an app' }
   },
   chart: {
     about: (title: string, latest: string) => `Chart: ${title}. Latest: ${latest}`,

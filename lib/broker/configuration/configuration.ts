@@ -34,6 +34,8 @@ export interface Setting {
   /** The type of the option. */
   readonly kind: Exclude<FieldType, 'string'> | 'text';
   readonly unit: Field['unit'];
+  /** The permitted values of the type `choice`; undefined for other types. */
+  readonly choices: readonly string[] | undefined;
   /** Description of the option. */
   readonly about: string;
   /** The source of the value: an option of `createBroker`, or an override, which was set at run time. */
@@ -304,8 +306,10 @@ export class Configuration {
     const { source, value } = this.#sourceOf(place, this.#overrides.layer);
     const { type, unit, about } = row;
     const kind = type === 'string' ? 'text' : type;
+    const choices = type === 'choice' ? row.choices?.map(String) : undefined;
     const byDefault = this.#sourceOf(place, NO_OVERRIDES, NO_OVERRIDES).value;
-    return { key, name, zone, value, default: byDefault, kind, unit, about, source, takesEffect: takesEffect(place) };
+    const when = takesEffect(place);
+    return { key, name, zone, value, default: byDefault, kind, unit, choices, about, source, takesEffect: when };
   }
 
   /** The value of an option and its source. */

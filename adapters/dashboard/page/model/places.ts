@@ -15,7 +15,8 @@ export const VIEWS = {
   rules: 'rules',
   rule: 'rule',
   streams: 'stream-rules',
-  stream: 'stream-rule'
+  stream: 'stream-rule',
+  options: 'options'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

@@ -27,7 +27,8 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   rules: { load: () => import('../pages/rules.tsx'), group: 'control', icon: 'rules' },
   rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' },
   streams: { load: () => import('../pages/streams.tsx'), group: 'control', icon: 'streams' },
-  stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' }
+  stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' },
+  options: { load: () => import('../pages/options.tsx'), group: 'settings', icon: 'options' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

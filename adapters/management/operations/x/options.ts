@@ -15,6 +15,7 @@ const OPTION = objectOf({
   value: anyOf(VALUE.anyOf, 'Present value, as it can be sent back; "": none'),
   default: anyOf(VALUE.anyOf, 'Value without options and overrides'),
   kind: text('Kind of the value: "integer", "duration", "size", ...'),
+  choices: optional(listOf(text(), 'The permitted values of the kind "choice"')),
   source: oneOf([...SOURCES], '"option": given to the broker; "override": set at run time'),
   origin: optional(text('The source of the value in the app: "--max-inflight"')),
   takes_effect: oneOf(['now', 'next connection', 'restart'], 'When a change takes effect'),
@@ -24,7 +25,7 @@ const OPTION = objectOf({
 const shownIn =
   ({ optionSource }: Context) =>
   (setting: Setting): Static<typeof OPTION> => {
-    const { key, name, zone, kind, unit, source, takesEffect, about } = setting;
+    const { key, name, zone, kind, unit, choices, source, takesEffect, about } = setting;
     const origin = source === 'option' ? optionSource?.(name, zone || undefined) : undefined;
     return {
       key,
@@ -33,6 +34,7 @@ const shownIn =
       value: shownValue(setting),
       default: shownValue({ value: setting.default, kind, unit }),
       kind,
+      ...(choices && { choices: [...choices] }),
       source,
       ...(origin !== undefined && { origin }),
       takes_effect: takesEffect,
