@@ -243,6 +243,7 @@ export type {
   RetainedQuery,
   SubscriptionQuery
 } from './routing/directory-queries.ts';
+export type { FoundEntry, FoundKind, SearchQuery, SearchResult } from './routing/directory-search.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { TopicLevel } from './routing/topic-level.ts';
 // the actions of a rule in their stored form

@@ -390,7 +390,8 @@ export class Engine {
     const { services, sessions, routing } = this;
     const pause = (had?: number) => services.pause(had);
     const { node } = services.settings;
-    return new Directory({ node, sessions, routing, retained: this.retainer.messages, pause });
+    const rules = { ofEvents: () => this.kept.rules.byId, ofStreams: () => this.kept.streams.rulesById };
+    return new Directory({ node, sessions, routing, retained: this.retainer.messages, rules, pause });
   }
 
   #makeMonitor(state: BrokerState): Monitor {

@@ -37,6 +37,14 @@ import {
   SUBSCRIPTION_CONDITIONS,
   type SubscriptionQuery
 } from './directory-queries.ts';
+import {
+  readSearch,
+  type SearchedKinds,
+  type SearchQuery,
+  type SearchResult,
+  search,
+  searched
+} from './directory-search.ts';
 import { SharedWalks } from './shared-walks.ts';
 import type { Subscription } from './subscription.ts';
 import { levelRecord, selectNames, type TopicLevel } from './topic-level.ts';
@@ -146,6 +154,11 @@ export interface DirectoryPorts {
     entries(): Iterable<RetainedEntry<Message>>;
     expiryOf(message: Message): number | undefined;
     level(prefix: string): LevelNames;
+  };
+  /** The rules by id, as far as their engines are loaded. */
+  readonly rules: {
+    ofEvents(): ReadonlyMap<string, { readonly id: string; readonly definition: { readonly description: string } }>;
+    ofStreams(): ReadonlyMap<string, { readonly id: string; readonly text: string }>;
   };
   /** Wait for the next slice of long work. */
   readonly pause: Pause;
@@ -265,6 +278,60 @@ export class Directory {
    */
   levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
     return whole(this.parts('levels', query));
+  }
+
+  /**
+   * Search clients, retained messages, the topic filters of subscriptions and both kinds of rules by name. The walk takes slices, reads
+   * at most 10,000,000 names, and waits for other walks over topics; equal searches that wait share one. Rules are found while the broker is
+   * started.
+   *
+   * ```ts
+   * const { entries, isComplete } = await broker.directory.search({ text: 'plant/*temperature' });
+   * ```
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
+   */
+  async search(query: SearchQuery): Promise<SearchResult> {
+    const { node } = this.#ports;
+    const wanted = readSearch(query);
+    const found = await this.#walks.share(['search', wanted], (pace) => search(this.#searched(), wanted, pace));
+    return { node, ...found };
+  }
+
+  #searched(): SearchedKinds {
+    const { sessions, retained, routing, rules } = this.#ports;
+    const [ofEvents, ofStreams] = [rules.ofEvents(), rules.ofStreams()];
+    return {
+      client: searched({
+        get: (clientId) => sessions.get(clientId),
+        all: () => this.#sessionsFrom(0, undefined),
+        nameOf: (session: ListedSession) => CLIENT_FIELDS.clientId.from(session, ''),
+        detailOf: (session) => (CLIENT_FIELDS.isConnected.from(session, '') ? 'connected' : 'disconnected')
+      }),
+      topic: searched({
+        get: (topic) => retained.lookUp(topic),
+        all: () => retained.entries(),
+        nameOf: ({ topic }: RetainedEntry<Message>) => topic,
+        detailOf: ({ message: { bytes, payloadAt } }) => `${bytes - payloadAt} bytes`
+      }),
+      subscription: searched({
+        get: (filter) => (routing.hasFilter(filter) ? filter : undefined),
+        all: () => routing.filters(),
+        nameOf: String,
+        detailOf: () => ''
+      }),
+      rule: searched({
+        get: (id) => ofEvents.get(id),
+        all: () => ofEvents.values(),
+        nameOf: ({ id }) => id,
+        detailOf: ({ definition }) => definition.description
+      }),
+      streamRule: searched({
+        get: (id) => ofStreams.get(id),
+        all: () => ofStreams.values(),
+        nameOf: ({ id }) => id,
+        detailOf: ({ text }) => text
+      })
+    };
   }
 
   #retainedRecord({ topic, message }: RetainedEntry<Message>): RetainedRecord {

@@ -110,6 +110,11 @@ export class RuleEngine
     return { rules: this.#rules.size, actions: this.#parts.kinds.actionCount };
   }
 
+  /** The rules by id. */
+  get byId(): ReadonlyMap<string, BrokerRule> {
+    return this.#rules;
+  }
+
   /** The actions of all rules, with their fallbacks. */
   *ruleActions(): Generator<{ readonly rule: string; readonly type: string; readonly properties: Params }> {
     const rules = [...this.#rules.values(), ...(this.#changing === undefined ? [] : [this.#changing])];

@@ -70,7 +70,7 @@ export class StreamService
     this.#registry = new Registry();
     this.#catalogue = new Catalogue(host.definitions);
     this.#messages = new AllRuleMessages(host);
-    const rules = () => Array.from(this.rules.all(), ({ read }) => read);
+    const rules = () => Array.from(this.rules.byId.values(), ({ read }) => read);
     const config = new StreamConfiguration(host, this.#registry, { catalogue: this.#catalogue, rules });
     this.#configuration = config;
     this.config = {
@@ -105,7 +105,7 @@ export class StreamService
         if (outdated.size === 0) return [];
         const reads = (rule: DefinedStreamRule) =>
           rule.plan?.streams.some(({ definition }) => outdated.has(definition.sql));
-        return [...this.rules.all()].filter((rule) => rule.isRunning && reads(rule));
+        return [...this.rules.byId.values()].filter((rule) => rule.isRunning && reads(rule));
       },
       open: (rule, plan) =>
         runtime.open(rule, plan, {
@@ -135,7 +135,7 @@ export class StreamService
       this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which stays in the store`);
     await this.#configured();
     this.rules.restore();
-    const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
+    const known = new Set(Array.from(this.rules.byId.values(), ({ id }) => id));
     this.#runtime.forgetOthers((id) => known.has(id));
   }
 
@@ -284,7 +284,7 @@ export class StreamService
     this.#checkRunning();
     const texts = (kind: StreamKind) =>
       Object.fromEntries(this.#catalogue.list(kind).map(({ name, sql }) => [name, sql]));
-    const rules = [...this.rules.all()].filter(({ read }) => !read.isTemporary);
+    const rules = [...this.rules.byId.values()].filter(({ read }) => !read.isTemporary);
     const config = this.#configuration.export();
     return {
       streams: texts('stream'),
@@ -354,7 +354,7 @@ export class StreamService
 
   /** The streams and tables that rules with `qos` above 0 read. */
   #streamsOfKept(): ReadonlySet<string> {
-    const kept = [...this.rules.all()].filter(({ definition }) => definition.options.qos > 0);
+    const kept = [...this.rules.byId.values()].filter(({ definition }) => definition.options.qos > 0);
     return new Set(kept.flatMap(({ read }) => sourcesOf(read).map(({ name }) => name)));
   }
 

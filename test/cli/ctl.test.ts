@@ -277,6 +277,30 @@ describe('ctl', () => {
     assert.deepEqual(codes, ['disconnected_kicked', 'connected']);
   });
 
+  it('finds what has a name, and says if there is more', async () => {
+    const found = await broker.connect({ clientId: 'wanted/1', sessionExpiry: 0 });
+    await found.subscribe('wanted/#');
+    await broker.publish('wanted/1', 'x', { retain: true });
+    assert.deepEqual(
+      (await rows('search', 'wanted')).map(({ kind, name, detail }) => [kind, name, detail]),
+      [
+        ['client', 'wanted/1', 'connected'],
+        ['topic', 'wanted/1', '1 bytes'],
+        ['subscription', 'wanted/#', '']
+      ]
+    );
+    await broker.publish('wanted/2', 'x', { retain: true });
+    const { out, err } = await onTerminal(['search', 'WANT*', '--each', '1']);
+    assert.match(out, /^KIND +NAME +DETAIL\n/i);
+    assert.match(err, /there are more/);
+    assert.match((await ctl(['search', 'a'.repeat(257)])).err, /256/);
+    assert.match((await ctl(['search'])).err, /TEXT/);
+    const gone = broker.nextEvent('session.terminated');
+    await rows('clients', 'kick', 'wanted/1');
+    await gone;
+    for (const topic of ['wanted/1', 'wanted/2']) await rows('retained', 'remove', topic);
+  });
+
   it('prints the columns of an empty list and "(none)" on a terminal', async () => {
     assert.deepEqual((await onTerminal(['alarms'])).out.split('\n').slice(1), ['(none)', '']);
     assert.equal((await onTerminal(['call', 'GET', '/alarms/present/embermq@127.0.0.1'])).out, '(none)\n');

@@ -88,6 +88,7 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
       expiryOf: () => undefined,
       level: () => namesOf([], 0)
     },
+    rules: { ofEvents: () => new Map(), ofStreams: () => new Map() },
     pause: () => {
       reads.push(0);
       return Promise.resolve();

@@ -29,6 +29,9 @@ export const ACTION_FLAGS = {
   user: flag('string', undefined as string | undefined, 'this user name', { value: 'NAME' }),
   address: flag('string', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
   topic: flag('string', undefined as string | undefined, 'topics that this topic filter matches', { value: 'FILTER' }),
+  each: flag('integer', undefined as number | undefined, 'find at most N of each kind; default: 10, at most 100', {
+    value: 'N'
+  }),
   publisher: flag('string', undefined as string | undefined, 'the client that published; empty: the app', {
     value: 'ID'
   }),

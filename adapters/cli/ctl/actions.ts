@@ -25,6 +25,8 @@ const ABOUT = {
     'retained show': 'show a retained message',
     'retained remove': 'delete a retained message',
     topics: 'list one level of the topic tree: the names below PREFIX that are retained or subscribed to',
+    search:
+      'find clients, retained topics, subscriptions and rules whose names begin with TEXT, or match it if it has a *',
     routes: 'list the topic filters with subscriptions',
     rights: 'explain whether a client may publish (pub) or subscribe (sub) to a topic, and what decides'
   },

@@ -251,6 +251,12 @@ interface Explained {
   readonly causes: readonly object[];
 }
 
+/** The answer to a search. */
+interface Search {
+  readonly is_complete: boolean;
+  readonly entries: readonly object[];
+}
+
 /** A time in milliseconds since 1970. @throws InvalidInput FLAG_INVALID */
 function timeOf(text: string): number {
   const time = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
@@ -308,6 +314,12 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
       return causes;
     },
     line: causeLine
+  },
+  search: {
+    output({ is_complete: isComplete, entries }: Search, { note }) {
+      if (!isComplete) note('there are more: give more of the name, or a higher --each');
+      return entries;
+    }
   },
   'ban list': { times: 's' },
   'ban add': {

@@ -73,6 +73,11 @@ export class Rules {
     return { ...(engine?.counts ?? { rules: 0, actions: 0 }), resources: engine?.resources.size ?? 0 };
   }
 
+  /** The rules by id, as far as the engine is loaded. */
+  get byId(): RuleEngine['byId'] {
+    return this.#engine?.byId ?? new Map();
+  }
+
   /** The actions of all rules, with their fallbacks. */
   actions(): ReturnType<RuleEngine['ruleActions']> | [] {
     return this.#engine?.ruleActions() ?? [];

@@ -51,6 +51,11 @@ export class Streams {
     this.api = this.#methods();
   }
 
+  /** The rules by id, as far as the service is loaded. */
+  get rulesById(): StreamService['rules']['byId'] {
+    return this.#service?.rules.byId ?? new Map();
+  }
+
   /** The sinks, as actions of broker rules. */
   async sinkActions(): Promise<SinkAction[]> {
     return (await this.#load()).sinkActions(this.#host.isOpen);

@@ -125,9 +125,9 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
     this.checks = new StreamRuleChecks(host);
   }
 
-  /** The rules, for the service. */
-  all(): Iterable<DefinedStreamRule> {
-    return this.#rules.values();
+  /** The rules by id, for the service and for searches. */
+  get byId(): ReadonlyMap<string, DefinedStreamRule> {
+    return this.#rules;
   }
 
   /** Pass an emission of a rule to its observers. */

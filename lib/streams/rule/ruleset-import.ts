@@ -91,7 +91,9 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
     });
   // before the rules, because those that are created start with the current configuration
   const affected = new Set([...users.flatMap((use) => use.rules), ...changed.flatMap((name) => rules.usersOf(name))]);
-  const outdated = new Map([...rules.all()].filter(({ id }) => affected.has(id)).map((rule) => [rule, rule.plan]));
+  const outdated = new Map(
+    [...rules.byId.values()].filter(({ id }) => affected.has(id)).map((rule) => [rule, rule.plan])
+  );
   for (const input of inputs)
     await failures.of(shown('rule', input.id), async () => {
       if ((await rules.get(input.id)) === undefined) await rules.create(input);
