@@ -6,6 +6,7 @@ import './console/observe.ts';
 import './console/large.ts';
 import './console/pages.ts';
 import './console/settings.ts';
+import './console/viewer.ts';
 import { checkAreas } from './console/setup.ts';
 
 checkAreas();

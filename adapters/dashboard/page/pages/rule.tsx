@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
 import { choice, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
-import { isAdministrator } from '../app/session.ts';
-import { Action } from '../parts/confirm.tsx';
+import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
 import { Editor, type Fault } from '../parts/editor.tsx';
 import { Head } from '../parts/facts.tsx';
@@ -154,12 +153,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
         <Field field={{ name: 'description', label: R.description }} value={description} onChange={setDescription} />
         <Actions actions={actions} onChange={setActions} />
         <div class="form-buttons">
-          <button
-            type="button"
-            class="primary"
-            disabled={!isAdministrator.value || !isChanged}
-            onClick={() => void save()}
-          >
+          <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
             {rule === undefined ? R.create : R.save}
           </button>
           {!isChanged && <span class="aside">{R.unchanged}</span>}

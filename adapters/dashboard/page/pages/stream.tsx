@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { choice, go, hrefOf } from '../app/place.ts';
-import { isAdministrator } from '../app/session.ts';
 import { streams } from '../app/streams.ts';
 import { countText, rateText } from '../model/format.ts';
 import { countsOf, placed, type Topology } from '../model/topology.ts';
-import { Action } from '../parts/confirm.tsx';
+import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { Editor } from '../parts/editor.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Field } from '../parts/fields.tsx';
@@ -109,7 +108,7 @@ function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined; reado
         <button
           type="button"
           class="primary"
-          disabled={!isAdministrator.value || (rule === undefined && id === '')}
+          {...forAdministrators(rule !== undefined || id !== '')}
           onClick={() => void save()}
         >
           {rule === undefined ? T.rules.create : T.rules.save}

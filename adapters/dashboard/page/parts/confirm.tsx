@@ -6,6 +6,12 @@ import { Dialog } from './dialog.tsx';
 import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
 import { notify } from './notices.tsx';
 
+/** The properties of a button that viewers see but cannot use. @param isReady false: it cannot be used yet */
+export function forAdministrators(isReady = true): { readonly disabled: boolean; readonly title: string | undefined } {
+  const mayDo = isAdministrator.value;
+  return { disabled: !mayDo || !isReady, title: mayDo ? undefined : T.errors.forbidden };
+}
+
 /** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
 export function Action({
   label,
@@ -39,14 +45,12 @@ export function Action({
   readonly kind?: string;
 }) {
   const [isOpen, setOpen] = useState(false);
-  const mayDo = isAdministrator.value;
   return (
     <>
       <button
         type="button"
         class={isDangerous ? `danger ${kind}` : kind}
-        disabled={!mayDo}
-        title={mayDo ? undefined : T.errors.forbidden}
+        {...forAdministrators()}
         onClick={() => setOpen(true)}
       >
         {label}

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { get } from '../../app/requests.ts';
-import { isAdministrator } from '../../app/session.ts';
 import { type ParamSpec, paramOf, textOfParam } from '../../model/rules.ts';
+import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Field, type FieldRow, Form } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
@@ -28,7 +28,6 @@ export function Actions({
   readonly onChange: (actions: readonly ActionDraft[]) => void;
 }) {
   const [edited, setEdited] = useState<number>();
-  const mayDo = isAdministrator.value;
   return (
     <div class="rule-actions">
       <h3>{R.actions}</h3>
@@ -40,13 +39,13 @@ export function Actions({
             <span class="aside">
               <Name of={JSON.stringify(params)} max={120} />
             </span>
-            <button type="button" class="small" disabled={!mayDo} onClick={() => setEdited(index)}>
+            <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
               {R.change}
             </button>
             <button
               type="button"
               class="small"
-              disabled={!mayDo}
+              {...forAdministrators()}
               onClick={() => onChange(actions.filter((_, at) => at !== index))}
             >
               {R.removeAction}
@@ -54,7 +53,7 @@ export function Actions({
           </li>
         ))}
       </ul>
-      <button type="button" disabled={!mayDo} onClick={() => setEdited(actions.length)}>
+      <button type="button" {...forAdministrators()} onClick={() => setEdited(actions.length)}>
         {R.addAction}
       </button>
       {edited !== undefined && (

@@ -2,10 +2,11 @@ import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { get, RequestError, request } from '../../app/requests.ts';
-import { mayReadPayloads } from '../../app/session.ts';
+import { isAdministrator, mayReadPayloads } from '../../app/session.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
 import { topicsIn } from '../../model/rules.ts';
 import type { TailRow } from '../../model/tail.ts';
+import { forAdministrators } from '../../parts/confirm.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { T } from '../../texts.ts';
@@ -70,7 +71,7 @@ export function TestRun({
     }
   };
   useEffect(() => {
-    if (run > 0) void test();
+    if (run > 0 && isAdministrator.value) void test();
   }, [run]);
   return (
     <section class="panel">
@@ -78,7 +79,7 @@ export function TestRun({
       <p class="aside">{R.testAbout}</p>
       <Field field={{ name: 'sample', label: R.sample, type: 'lines' }} value={shown} onChange={setSample} />
       <div class="form-buttons">
-        <button type="button" onClick={() => void test()}>
+        <button type="button" {...forAdministrators()} onClick={() => void test()}>
           {R.run}
         </button>
         {!first.startsWith('$events/') && first !== '' && mayReadPayloads.value && (

@@ -1,0 +1,70 @@
+// A viewer who tries everything that the pages offer.
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { exportConfiguration } from 'embermq';
+import { settled, type Tab } from './browser.ts';
+import { describeConsole } from './setup.ts';
+import { VIEWS } from './views.ts';
+
+/** Requests that only read, although their method is one of changes. */
+const READING =
+  /^PUT \/live\/|^POST \/api\/x\/(rules|sql)\/validate$|^POST \/streams\/(rules\/validate|x\/rules\/validate|ruletest.*)$/;
+/** Maximum number of buttons of a view: a list has the same ones in each row. */
+const MAX_BUTTONS = 80;
+
+/** Press each button of a view that can be pressed, and those that are there afterwards. */
+async function pressAll(tab: Tab, url: string): Promise<string[]> {
+  const { page } = tab;
+  const pressed: string[] = [];
+  const open = async () => {
+    await page.goto(url);
+    await settled(tab);
+  };
+  await open();
+  const buttons = page.locator('main button:enabled, [role=dialog] button:enabled');
+  for (let next = 0; next < MAX_BUTTONS; next++) {
+    const labels = await buttons.evaluateAll((found) => found.map((one) => one.ariaLabel ?? one.textContent ?? ''));
+    const index = labels.findIndex((label) => !pressed.includes(label));
+    if (index < 0) return pressed;
+    pressed.push(labels[index]);
+    await buttons.nth(index).evaluate((one) => (one as unknown as { click(): void }).click());
+    await settled(tab);
+    if (page.url() !== url) await open();
+  }
+  return pressed;
+}
+
+describeConsole('A viewer of the console', (served) => {
+  it('can press no button that changes something or is refused', async () => {
+    const before = await exportConfiguration(served.broker);
+    const tab = await served.open('', 'bob');
+    const { page } = tab;
+    const wrong: string[] = [];
+    page.on('response', (response) => {
+      const name = `${response.request().method()} ${new URL(response.url()).pathname.slice('/base/console'.length)}`;
+      if (response.status() === 403 || !(name.startsWith('GET ') || READING.test(name)))
+        wrong.push(`${new URL(page.url()).pathname}: ${name} ${response.status()}`);
+    });
+    let count = 0;
+    for (const view of VIEWS) count += (await pressAll(tab, `${served.base}/${view}`)).length;
+    assert.ok(count > 30, `${count} buttons`);
+    assert.deepEqual(wrong, []);
+    assert.deepEqual((await exportConfiguration(served.broker)).sections, before.sections);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('reads at each button that is not for viewers why it cannot be pressed', async () => {
+    const tab = await served.open('client?id=meter-1', 'bob');
+    for (const view of ['client?id=meter-1', 'access?tab=rules', 'access?tab=users', 'rule?id=hot', 'stream-rule']) {
+      await tab.page.goto(`${served.base}/${view}`);
+      await settled(tab);
+      const buttons = await tab.page
+        .locator('main button:disabled')
+        .evaluateAll((found) => found.map((one) => [one.textContent, one.getAttribute('title')]));
+      assert.ok(buttons.length > 0, view);
+      for (const [label, title] of buttons) assert.match(`${title}`, /administrator/, `"${label}" of ${view}`);
+    }
+    await tab.close();
+  });
+});
