@@ -207,20 +207,44 @@ describe('Tails', () => {
       return true;
     };
     const context = { node: 'n', now: () => 0 };
-    const tail = new TailOf(
-      services,
-      context,
-      { condition, maxPayloadBytes: 10, hidesPayloads: false },
-      () => undefined
-    );
+    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
+    const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };
+    const openTail = () => new TailOf(services, context, selection, () => undefined);
     const [row] = tailedEvents('broker.started');
+    const tail = openTail();
     const see = () => tail.see(row, { listeners: [] });
     for (let n = 0; n < 10; n++) see();
     timeMs += 1_000;
     see();
     const { rows, unchecked } = await partOf(tail);
-    tail.close();
     assert.deepEqual([rows.length, unchecked], [4, 7]);
+    tail.close();
+  });
+
+  it('shares the 100 ms of a second equally among the conditions of all tails', async () => {
+    let timeMs = 0;
+    const clock = { ...systemClock, monotonic: () => timeMs };
+    const services = { clock, time: new TimeReading(clock), wheel: new TimingWheel(clock, 100, () => undefined) };
+    const condition = () => {
+      timeMs += 10;
+      return true;
+    };
+    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
+    const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };
+    const openTail = () => new TailOf(services, { node: 'n', now: () => 0 }, selection, () => undefined);
+    const [row] = tailedEvents('broker.started');
+    const tails = [openTail(), openTail()];
+    for (let n = 0; n < 20; n++) for (const tail of tails) tail.see(row, { listeners: [] });
+    assert.equal(timeMs, 100, 'two tails together take as long as one may');
+    for (const tail of tails) {
+      const { rows, unchecked } = await partOf(tail);
+      assert.deepEqual([rows.length, unchecked], [5, 15]);
+    }
+    tails[0].close();
+    timeMs += 1_000;
+    for (let n = 0; n < 20; n++) tails[1].see(row, { listeners: [] });
+    assert.equal((await partOf(tails[1])).rows.length, 10, 'the share of a tail that was closed goes to the other');
+    tails[1].close();
   });
 
   it('shows the events that are named, with the columns that rules have for them', async () => {

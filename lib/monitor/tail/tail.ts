@@ -21,15 +21,25 @@ const SECOND_MS = 1_000;
 /** Maximum number of rows that wait for the reader, and the maximum of their memory, by estimate. Beyond it the oldest are discarded. */
 const MAX_WAITING = 1_000;
 const MAX_WAITING_BYTES = 2_097_152;
-/** Time that the condition may take in each second: a tenth of a processor. Later events of the second are not examined. */
+/** Time that the conditions of all tails may take in each second, in equal shares: a tenth of a processor. Later events of the second are not examined. */
 const CONDITION_MS = 100;
+
+/** The time that the conditions of all tails of a broker take. */
+export interface ConditionTime {
+  /** Number of tails with a condition. */
+  tails: number;
+  /** Start of the second in which their time is counted, and this time. */
+  secondMs: number;
+  spentMs: number;
+}
+
 /** Counts of what a tail left out since the previous part. */
 export interface TailCounts {
   /** Number of events left out because there were more than 500 in a second. */
   readonly skipped: number;
   /** Number of rows discarded because they were not read: at most 1,000 rows and 2 MB of memory wait. */
   readonly overflowed: number;
-  /** Number of events that were not examined because the condition had taken 100 ms of the second. */
+  /** Number of events that were not examined because the condition, or those of all tails together, had taken their time of the second. */
   readonly unchecked: number;
   /** Number of events for which the condition failed. */
   readonly failed: number;
@@ -47,6 +57,7 @@ export interface TailPart extends TailCounts {
 interface TailSelection {
   /** Undefined: every event. */
   readonly condition: Condition | undefined;
+  readonly conditionTime: ConditionTime;
   readonly maxPayloadBytes: number;
   /** True if neither rows nor the condition have payloads. */
   readonly hidesPayloads: boolean;
@@ -79,6 +90,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
   readonly #services: TailServices;
   readonly #context: EventContext;
   readonly #condition: Condition | undefined;
+  readonly #conditionTime: ConditionTime;
   /** Undefined: rows have no payload. */
   readonly #maxPayloadBytes: number | undefined;
   readonly #hidesPayloads: boolean;
@@ -92,8 +104,8 @@ export class Tail implements AsyncIterableIterator<TailPart> {
   #number = 0;
   #counts: Counts = noCounts();
   #hasCounts = false;
-  /** Start of the second in which the time of the condition is counted, and this time. */
-  #secondMs = 0;
+  /** Start of the second in which the condition of this tail was last examined, and the time that it took in it. */
+  #secondMs = -Infinity;
   #spentMs = 0;
   #isClosed = false;
   readonly #readers: ((result: IteratorResult<TailPart>) => void)[] = [];
@@ -103,6 +115,8 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     this.#services = services;
     this.#context = context;
     this.#condition = selection.condition;
+    this.#conditionTime = selection.conditionTime;
+    if (selection.condition !== undefined) this.#conditionTime.tails++;
     this.#maxPayloadBytes = selection.hidesPayloads ? undefined : selection.maxPayloadBytes;
     this.#hidesPayloads = selection.hidesPayloads;
     this.#onClose = onClose;
@@ -135,6 +149,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    if (this.#condition !== undefined) this.#conditionTime.tails--;
     this.#services.wheel.disarm(this.#timer);
     this.#onClose();
     for (const resolve of this.#readers.splice(0)) resolve({ value: undefined, done: true });
@@ -169,19 +184,26 @@ export class Tail implements AsyncIterableIterator<TailPart> {
 
   #satisfies(condition: Condition, row: TailedEvent, value: BrokerEvents[EventName]): boolean {
     const { clock } = this.#services;
+    const ofAll = this.#conditionTime;
     const beginMs = clock.monotonic();
-    if (beginMs - this.#secondMs >= SECOND_MS) {
-      this.#secondMs = beginMs;
+    if (beginMs - ofAll.secondMs >= SECOND_MS) {
+      ofAll.secondMs = beginMs;
+      ofAll.spentMs = 0;
+    }
+    if (this.#secondMs !== ofAll.secondMs) {
+      this.#secondMs = ofAll.secondMs;
       this.#spentMs = 0;
     }
-    if (this.#spentMs >= CONDITION_MS) {
+    if (this.#spentMs >= CONDITION_MS / ofAll.tails || ofAll.spentMs >= CONDITION_MS) {
       this.#count('unchecked');
       return false;
     }
     try {
       return condition(this.#eventOf(row, value));
     } finally {
-      this.#spentMs += clock.monotonic() - beginMs;
+      const tookMs = clock.monotonic() - beginMs;
+      this.#spentMs += tookMs;
+      ofAll.spentMs += tookMs;
     }
   }
 

@@ -6,7 +6,7 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../events/cat
 import type { Events } from '../../events/events.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
-import type { Tail } from './tail.ts';
+import type { ConditionTime, Tail } from './tail.ts';
 import type { TailedEvent } from './tail-columns.ts';
 
 /** Maximum number of tails at a time. */
@@ -63,6 +63,7 @@ export class Tails {
   readonly #services: Pick<BaseServices, 'clock' | 'wheel'> & { readonly time: TimeReading };
   readonly #sources: TailSources;
   #count = 0;
+  readonly #conditionTime: ConditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
 
   constructor(services: Pick<BaseServices, 'clock' | 'wheel'> & { readonly time: TimeReading }, sources: TailSources) {
     this.#services = services;
@@ -83,7 +84,8 @@ export class Tails {
     if (this.#count >= MAX_TAILS)
       throw new StateError('TOO_MANY_TAILS', `there are ${MAX_TAILS} tails already; close one of them first`);
     const ends: (() => void)[] = [];
-    const tail = new Tail(this.#services, { node, now }, { condition, ...payloads }, () => {
+    const selection = { condition, conditionTime: this.#conditionTime, ...payloads };
+    const tail = new Tail(this.#services, { node, now }, selection, () => {
       this.#count--;
       for (const end of ends) end();
     });
