@@ -121,7 +121,7 @@ const OUTSIDE_WORLD =
   /^(net|tls|dgram|dns|https?|http2|fs|child_process|cluster|worker_threads|readline|repl|inspector)(\/|$)/;
 
 /** The entry points of lib that adapters use. */
-const FOR_ADAPTERS = ['lib/index.ts', 'lib/adapter.ts', 'lib/decoder.ts'];
+const FOR_ADAPTERS = ['lib/index.ts', 'lib/adapter.ts', 'lib/decoder.ts', 'lib/machines.ts'];
 
 /** Uses of these modules that only compute: the class BlockList and the function isIP. */
 const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': 'node:net' };

@@ -1,7 +1,7 @@
 // The pages that show topics, clients and messages, in a real browser.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { describeConsole } from './setup.ts';
+import { describeConsole, seriousFindings } from './setup.ts';
 
 describeConsole('Observing topics, clients and messages', (served) => {
   it('shows payloads as CBOR and Sparkplug B, by content type and topic or when they are chosen, and faults in words', async () => {
@@ -27,6 +27,42 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await page.getByText('The payload is not Sparkplug B from byte 0 on').waitFor();
     await page.goto(`${served.base}/topics?topic=spBv1.0/plant/DDATA/n/d`);
     await shown(/"name": "Temp",\s+"datatype": "Double",\s+"value": 21.5/);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('shows the state chart of a session with its transitions, one after the other with the keyboard, while it changes', async () => {
+    const persistent = { clientId: 'charted', clean: false, properties: { sessionExpiryInterval: 1_000 } };
+    await served.broker.connect(persistent);
+    const tab = await served.open('client?id=charted&tab=chart');
+    const { page } = tab;
+    await page.getByRole('img', { name: 'Current state: connected' }).waitFor();
+    assert.equal(await page.getByRole('row').count(), 2);
+    await served.broker.connect(persistent);
+    await page.getByRole('row').filter({ hasText: 'takenOver' }).waitFor();
+    const chart = page.getByRole('group', { name: 'Left and Right' });
+    await chart.focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.getByText('Transition 2 of 2').waitFor();
+    assert.deepEqual(await page.locator('.state-chart .passed text').allTextContents(), [
+      'connected',
+      'takenOver',
+      'takenOver',
+      'at once'
+    ]);
+    await page.keyboard.press('Home');
+    await page.getByText('Transition 1 of 2').waitFor();
+    const address = page.url();
+    await page.keyboard.press('End');
+    await page.getByText('The session is in the state connected').waitFor();
+    await page.goto(address);
+    await page.getByText('Transition 1 of 2').waitFor();
+    served.broker.sessions.get('charted').kick();
+    await page.getByRole('img', { name: 'Current state: gone' }).waitFor();
+    await page.getByRole('button', { name: 'Load again' }).click();
+    await page.getByText('There is no session with this client id').waitFor();
+    await page.getByRole('row').filter({ hasText: 'gone' }).waitFor();
+    assert.deepEqual(await seriousFindings(tab), []);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -149,7 +149,10 @@ export class SessionIndex {
     const { events, reasons } = this.#services;
     const { clientId, transportInfo } = client;
     const from = transportInfo.remoteAddress;
-    reasons.add('connected', { clientId, detail: from === undefined ? undefined : `from ${from}` });
+    reasons.add(sessionPresent ? 'resumed' : 'connected', {
+      clientId,
+      detail: from === undefined ? undefined : `from ${from}`
+    });
     if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 

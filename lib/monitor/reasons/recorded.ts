@@ -70,6 +70,7 @@ function refusedConnect(why: string, cause: CauseCode): RecordedEntry {
 /** Records other than drops and ends of connections. */
 const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   connected: { about: 'The client connected.' },
+  resumed: { about: 'The client connected and resumed its session.' },
   subscribed: { about: 'The client subscribed.', isFilter: true },
   unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
   session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
@@ -103,6 +104,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
 /** The code of a record that is neither a drop nor the end of a connection. */
 export type OtherCode =
   | 'connected'
+  | 'resumed'
   | 'subscribed'
   | 'unsubscribed'
   | 'session_ended'

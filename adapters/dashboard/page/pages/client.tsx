@@ -10,6 +10,7 @@ import { Name } from '../parts/name.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
 import { BanClient, TraceClient } from './client/actions.tsx';
+import { StateChart } from './client/chart.tsx';
 import { History } from './client/history.tsx';
 import type { SessionRow } from './client/row.ts';
 import { Inflight, Queue, RightsCache, SessionFacts, Subscriptions } from './client/tabs.tsx';
@@ -41,12 +42,7 @@ export function Page() {
         {value && <Actions id={id} session={value} onDone={reload} />}
       </Head>
       {isGone ? (
-        <div class="empty">
-          <p>{C.gone}</p>
-          <a class="button" href={hrefOf('clients', { _like_clientid: id.slice(0, 64) })}>
-            {C.findSimilar}
-          </a>
-        </div>
+        <Gone id={id} />
       ) : error !== undefined ? (
         <Problem error={error} onRetry={reload} />
       ) : value === undefined ? (
@@ -54,6 +50,30 @@ export function Page() {
       ) : (
         <Content id={id} session={value} />
       )}
+    </>
+  );
+}
+
+/** A client without a session: the records about it are still there. */
+function Gone({ id }: { readonly id: string }) {
+  const tab = choice('tab') === 'chart' ? 'chart' : 'history';
+  return (
+    <>
+      <div class="empty">
+        <p>{C.gone}</p>
+        <a class="button" href={hrefOf('clients', { _like_clientid: id.slice(0, 64) })}>
+          {C.findSimilar}
+        </a>
+      </div>
+      <Tabs
+        label={C.parts}
+        shown={tab}
+        tabs={[
+          ['history', C.history],
+          ['chart', C.chart]
+        ]}
+      />
+      {tab === 'history' ? <History id={id} /> : <StateChart id={id} />}
     </>
   );
 }
@@ -121,6 +141,7 @@ function Content({ id, session }: { readonly id: string; readonly session: Sessi
           ['inflight', counted(C.inflight, inflight.length + awaiting_rel.length)],
           ['queue', counted(C.queue, queued)],
           ['history', C.history],
+          ['chart', C.chart],
           ['rights', C.rights]
         ]}
       />
@@ -129,6 +150,7 @@ function Content({ id, session }: { readonly id: string; readonly session: Sessi
       {tab === 'inflight' && <Inflight session={session} />}
       {tab === 'queue' && <Queue id={id} />}
       {tab === 'history' && <History id={id} />}
+      {tab === 'chart' && <StateChart id={id} />}
       {tab === 'rights' && <RightsCache id={id} />}
     </>
   );

@@ -9,6 +9,8 @@ export interface Loaded<T> {
   readonly isLoading: boolean;
   /** Load again. The value stays until the new one has come. */
   reload(): void;
+  /** Load again because of an event, not for a person: the session is not prolonged. */
+  refresh(): void;
 }
 
 /**
@@ -28,6 +30,7 @@ export function useLoaded<T>(
   });
   const [attempt, setAttempt] = useState(0);
   const isWaiting = useRef(false);
+  const isRefresh = useRef(false);
   const isOpen = login.value.is === 'open';
   useEffect(() => {
     if (isOpen && isWaiting.current) setAttempt((count) => count + 1);
@@ -57,11 +60,20 @@ export function useLoaded<T>(
       before.key === key ? { ...before, isLoading: true } : { key, value: undefined, error: undefined, isLoading: true }
     );
     isWaiting.current = false;
-    void run(false);
+    void run(isRefresh.current);
+    isRefresh.current = false;
     return () => {
       aborted.abort();
       clearTimeout(timer);
     };
   }, [key, attempt]);
-  return { ...state, reload: () => setAttempt((count) => count + 1) };
+  const reload = () => setAttempt((count) => count + 1);
+  return {
+    ...state,
+    reload,
+    refresh() {
+      isRefresh.current = true;
+      reload();
+    }
+  };
 }

@@ -32,28 +32,14 @@ export interface LiveTopic {
 
 /** The tree of topics. The selected topic is part of the address. */
 export function TopicTree({ selected }: { readonly selected: string }) {
-  const { levels, load } = useLevels();
-  const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(prefixesAbove(selected)));
+  const { levels, load, opened, toggle } = useOpened(selected);
   const [active, setActive] = useState(0);
   const { place, from, count, scrollTo } = useWindow();
   const rows = useMemo(() => shownRows(levels, opened), [levels, opened]);
-  useEffect(() => {
-    void load('');
-    for (const prefix of opened) void load(prefix);
-  }, [opened]);
-  useEffect(() => setOpened((before) => new Set([...before, ...prefixesAbove(selected)])), [selected]);
-  const revealed = useRef('');
-  useEffect(() => {
-    const index = rows.findIndex((one) => one.kind === 'topic' && one.row.topic === selected);
-    if (index < 0 || revealed.current === selected) return;
-    revealed.current = selected; // once: a reader may scroll away while levels are loaded
+  useRevealed(rows, selected, (index) => {
     setActive(index);
     scrollTo(index);
-  }, [rows, selected]);
-  useEffect(() => {
-    const next = selected === '' ? undefined : nextPageTo(levels, selected);
-    if (next !== undefined) void load(next.prefix, next.cursor);
-  }, [levels, selected]);
+  });
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
     shown
@@ -61,13 +47,6 @@ export function TopicTree({ selected }: { readonly selected: string }) {
       .slice(0, MAX_WATCHED)
   );
   const live = useLiveTopics(filters);
-  const toggle = (prefix: string, isOpen: boolean) =>
-    setOpened((before) => {
-      const next = new Set(before);
-      if (isOpen) next.add(prefix);
-      else next.delete(prefix);
-      return next;
-    });
   const act = (one: ShownRow) => {
     if (one.kind === 'topic') choose({ topic: one.row.topic }, false);
     else if (one.kind !== 'loading') void load(one.prefix, levels.get(one.prefix)?.cursor);
@@ -119,6 +98,40 @@ export function TopicTree({ selected }: { readonly selected: string }) {
       </div>
     </div>
   );
+}
+
+/** The opened levels, with those above the selected topic. */
+function useOpened(selected: string) {
+  const { levels, load } = useLevels();
+  const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(prefixesAbove(selected)));
+  useEffect(() => {
+    void load('');
+    for (const prefix of opened) void load(prefix);
+  }, [opened]);
+  useEffect(() => setOpened((before) => new Set([...before, ...prefixesAbove(selected)])), [selected]);
+  useEffect(() => {
+    const next = selected === '' ? undefined : nextPageTo(levels, selected);
+    if (next !== undefined) void load(next.prefix, next.cursor);
+  }, [levels, selected]);
+  const toggle = (prefix: string, isOpen: boolean) =>
+    setOpened((before) => {
+      const next = new Set(before);
+      if (isOpen) next.add(prefix);
+      else next.delete(prefix);
+      return next;
+    });
+  return { levels, load, opened, toggle };
+}
+
+/** Show the row of the selected topic, once it is loaded: a reader may scroll away while further levels are loaded. */
+function useRevealed(rows: readonly ShownRow[], selected: string, show: (index: number) => void): void {
+  const revealed = useRef('');
+  useEffect(() => {
+    const index = rows.findIndex((one) => one.kind === 'topic' && one.row.topic === selected);
+    if (index < 0 || revealed.current === selected) return;
+    revealed.current = selected;
+    show(index);
+  }, [rows, selected]);
 }
 
 /** The last values of topics, by their topic filters. */
