@@ -1,6 +1,7 @@
 // The pages of the settings in a real browser: options, listeners, features, webhooks, bridges.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { listen } from 'embermq/net';
 import { describeConsole } from './setup.ts';
 
 describeConsole('The settings in the console', (served) => {
@@ -42,6 +43,47 @@ describeConsole('The settings in the console', (served) => {
     await page.getByRole('button', { name: 'How to change' }).click();
     for (const place of ['--password-cost', 'EMBERMQ_PASSWORD_COST', '"passwordCost": ...'])
       await dialog.getByText(place).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('switches a feature off and on, after a sentence that says what stops', async () => {
+    const tab = await served.open('features');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    const row = page.getByRole('row', { name: /^Retained messages/ });
+    await row.getByRole('link', { name: /^\d+ retained messages$/ }).waitFor();
+    await row.getByRole('button', { name: 'Switch off' }).click();
+    await dialog.getByText('new subscriptions do not receive them').waitFor();
+    await dialog.getByRole('button', { name: 'Switch off' }).click();
+    await page.getByText('Retained messages: switched off.').waitFor();
+    assert.equal(served.broker.features.list().find(({ name }) => name === 'retainer')?.isStarted, false);
+    await row.getByRole('button', { name: 'Switch on' }).click();
+    await dialog.getByRole('button', { name: 'Switch on' }).click();
+    await page.getByText('Retained messages: switched on.').waitFor();
+    assert.equal(served.broker.features.list().find(({ name }) => name === 'retainer')?.isStarted, true);
+    const own = page.getByRole('row', { name: /^Management interface/ }).getByRole('button');
+    assert.equal(await own.isDisabled(), true);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('lists the listeners with their connections, and says how one is added', async () => {
+    const tab = await served.open('listeners');
+    await tab.page.getByText('The broker has no listeners').waitFor();
+    const { port } = await listen(served.broker, 0);
+    await tab.page.reload();
+    const row = tab.page.getByRole('row', { name: `127.0.0.1:${port} MQTT open 0` });
+    await row.waitFor();
+    await tab.page.getByText('--mqtt-port').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('shows the process with its version and its store', async () => {
+    const tab = await served.open('node', 'bob');
+    await tab.page.getByText(`embermq ${served.broker.version}`, { exact: true }).first().waitFor();
+    await tab.page.getByText('The state is kept in memory only').waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -69,14 +69,19 @@ export function checkAreas(): void {
  * a browser, and if words were given on the command line of which the name of the area contains none.
  * @param name begins with a capital letter
  * @param tests declares them; `served` may be used once they run
+ * @param ofBroker further options of the broker
  */
-export function describeConsole(name: string, tests: (served: ServedConsole) => void): void {
+export function describeConsole(
+  name: string,
+  tests: (served: ServedConsole) => void,
+  ofBroker: BrokerOptions = {}
+): void {
   if (WORDS.length > 0 && !WORDS.some((word) => name.toLowerCase().includes(word))) return;
   areas++;
   describe(name, { skip: missingBrowser() }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
     before(async () => {
-      server = await startConsole({ prefix: '/base/console' }, OF_BROKER);
+      server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker });
       await fill(server.broker);
     });
     after(() => server[Symbol.asyncDispose]());

@@ -23,5 +23,8 @@ export const VIEWS: readonly string[] = [
   'rule?id=hot',
   'alarms',
   'alarms?tab=past',
-  'options'
+  'options',
+  'features',
+  'listeners',
+  'node'
 ];

@@ -16,7 +16,10 @@ export const VIEWS = {
   rule: 'rule',
   streams: 'stream-rules',
   stream: 'stream-rule',
-  options: 'options'
+  options: 'options',
+  features: 'features',
+  listeners: 'listeners',
+  node: 'node'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

@@ -97,7 +97,7 @@ function columnsOf(reload: () => void): readonly Column<OptionRow>[] {
           <code class="option-key" title={O.inCode(name)}>
             {key.split(/(?<=[._])/).map((part) => [part, <wbr key={part} />])}
           </code>
-          <p class="aside option-about">{about}</p>
+          <p class="aside">{about}</p>
         </>
       )
     },
@@ -117,7 +117,7 @@ function columnsOf(reload: () => void): readonly Column<OptionRow>[] {
     {
       head: O.source,
       cell: ({ source, origin }) => (
-        <>
+        <div class={origin === undefined ? '' : 'option-origin'}>
           {source === 'default' ? (
             <span class="aside option-source">{O.sources.default}</span>
           ) : (
@@ -128,7 +128,7 @@ function columnsOf(reload: () => void): readonly Column<OptionRow>[] {
               <Name of={origin} />
             </p>
           )}
-        </>
+        </div>
       )
     },
     {

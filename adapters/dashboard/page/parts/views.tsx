@@ -28,7 +28,10 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' },
   streams: { load: () => import('../pages/streams.tsx'), group: 'control', icon: 'streams' },
   stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' },
-  options: { load: () => import('../pages/options.tsx'), group: 'settings', icon: 'options' }
+  options: { load: () => import('../pages/options.tsx'), group: 'settings', icon: 'options' },
+  features: { load: () => import('../pages/features.tsx'), group: 'settings', icon: 'features' },
+  listeners: { load: () => import('../pages/listeners.tsx'), group: 'settings', icon: 'listeners' },
+  node: { load: () => import('../pages/node.tsx'), group: 'settings', icon: 'node' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

@@ -50,7 +50,7 @@ function Change({ row, onDone }: { readonly row: OptionRow; readonly onDone: () 
       kind="small"
       text={
         <>
-          {about} {O.whenAbouts[takes_effect]} {O.default(valueText(row, row.default))}.
+          {about} {O.whenAbouts[takes_effect]} {O.byDefault(valueText(row, row.default))}
         </>
       }
       fields={[fieldOf(row)]}
@@ -92,12 +92,12 @@ function AtStart({ row: { key, name, about, source, origin } }: { readonly row: 
   const [isOpen, setOpen] = useState(false);
   const places = placesOf(name);
   return (
-    <>
+    <div class="row-actions head-actions">
       <button type="button" class="small quiet" onClick={() => setOpen(true)}>
         {O.how}
       </button>
       {isOpen && (
-        <Dialog title={O.changeOf(key)} onClose={() => setOpen(false)}>
+        <Dialog title={O.howOf(key)} onClose={() => setOpen(false)}>
           <div class="action">
             <p>
               {about} {O.whenAbouts.restart}
@@ -114,6 +114,6 @@ function AtStart({ row: { key, name, about, source, origin } }: { readonly row: 
           </div>
         </Dialog>
       )}
-    </>
+    </div>
   );
 }
