@@ -8,6 +8,7 @@ import './console/pages.ts';
 import './console/settings.ts';
 import './console/viewer.ts';
 import { checkAreas } from './console/setup.ts';
+import './console/streams.ts';
 
 checkAreas();
 after(closeBrowser);

@@ -53,6 +53,7 @@ function shownProperty([name, row]: readonly [string, Field]): object {
     optional: required !== true,
     ...(fallback === undefined ? {} : { default: fallback }),
     ...(choices === undefined ? {} : { values: choices }),
+    ...(row.isSecret === true && { secret: true }),
     hint: { en_US: about }
   };
 }

@@ -10,6 +10,7 @@ export function topicsIn(statement: string): readonly string[] {
 
 /** A parameter of an action, as the interface describes it. */
 export interface ParamSpec {
+  /** `any`: JSON, or a string that is not JSON. `password`: a string that is not shown. */
   readonly type?: string;
   readonly title?: { readonly en?: string };
   readonly description?: { readonly en?: string };
@@ -27,7 +28,16 @@ export function paramOf({ type, enum: values, required }: ParamSpec, text: strin
   if (text === '' && required !== true) return undefined;
   if (type === 'number') return Number(text);
   if (type === 'object' || type === 'array') return text === '' ? undefined : JSON.parse(text);
-  return text;
+  return type === 'any' ? anyOf(text) : text;
+}
+
+/** A value of any type: JSON, or a string that is not JSON, such as `10s`. */
+function anyOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The text of a field for the value of a parameter. */

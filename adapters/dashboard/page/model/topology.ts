@@ -37,22 +37,3 @@ export function placed({ sources, edges }: Topology): readonly PlacedNode[] {
     return { name, layer, row };
   });
 }
-
-/** Records of a node, from the status of its rule. */
-export interface NodeCounts {
-  readonly inputs: number;
-  readonly outputs: number;
-  readonly exceptions: number;
-  readonly lastException: string;
-}
-
-/** The counters of a node. */
-export function countsOf(status: Readonly<Record<string, unknown>>, name: string): NodeCounts {
-  const value = (key: string) => status[`${name}_0_${key}`];
-  return {
-    inputs: Number(value('records_in_total') ?? 0),
-    outputs: Number(value('records_out_total') ?? 0),
-    exceptions: Number(value('exceptions_total') ?? 0),
-    lastException: `${value('last_exception') ?? ''}`
-  };
-}

@@ -3,13 +3,14 @@ import { choice, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
-import { Editor, type Fault } from '../parts/editor.tsx';
+import { Editor } from '../parts/editor/editor.tsx';
+import { Faults } from '../parts/editor/faults.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Field } from '../parts/fields.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { notify } from '../parts/notices.tsx';
-import { described, Problem } from '../parts/problem.tsx';
+import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
 import { type ActionDraft, Actions } from './rule/actions.tsx';
 import { Metrics } from './rule/metrics.tsx';
@@ -166,35 +167,4 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
 
 function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): ActionDraft {
   return { name, params, fallbacks, isNew: false };
-}
-
-/** Errors and hints about the statement, and the reason if it could not be saved. */
-function Faults({
-  fault,
-  hints,
-  error
-}: {
-  readonly fault: Fault | undefined;
-  readonly hints: readonly string[];
-  readonly error: unknown;
-}) {
-  return (
-    <>
-      {fault !== undefined && (
-        <p class="problem-message" role="alert">
-          {R.faultAt(fault.line, fault.column)} {fault.message}
-        </p>
-      )}
-      {hints.map((hint) => (
-        <p key={hint} class="warning">
-          {hint}
-        </p>
-      ))}
-      {error !== undefined && (
-        <pre class="problem problem-message" role="alert">
-          {described(error).message}
-        </pre>
-      )}
-    </>
-  );
 }

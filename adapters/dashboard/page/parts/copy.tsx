@@ -27,15 +27,18 @@ export function CopyButton({ text, label = T.value.copy }: { readonly text: stri
 /** The commands that do the same as an action or a list of the page. Neither contains a secret. */
 export function CopyAs({
   request,
+  of = 'api',
   ctl
 }: {
   readonly request: CopiedRequest;
+  /** The interface of the request: the management interface, or that of stream rules. */
+  readonly of?: 'api' | 'streams';
   readonly ctl?: readonly string[] | undefined;
 }) {
   const name = session.value?.id ?? '';
   return (
     <span class="copy-as">
-      <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf('api'), name, request)} />
+      <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf(of), name, request)} />
       {ctl && <CopyButton label={T.copy.ctl} text={ctlText(ctl)} />}
     </span>
   );

@@ -136,17 +136,26 @@ export function Form({
     setBusy(false);
   };
   const problem = error === undefined ? undefined : described(error);
+  const minor = fields.filter(({ isMinor }) => isMinor);
+  const shown = fields.filter(({ isMinor }) => !isMinor);
+  const fieldOf = (field: FieldRow, isFirst: boolean) => (
+    <Field
+      key={field.name}
+      field={field}
+      value={values[field.name] ?? field.choices?.[0]?.[0] ?? ''}
+      isFirst={isFirst}
+      onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
+    />
+  );
   return (
     <form class="form" onSubmit={send}>
-      {fields.map((field, index) => (
-        <Field
-          key={field.name}
-          field={field}
-          value={values[field.name] ?? field.choices?.[0]?.[0] ?? ''}
-          isFirst={index === 0}
-          onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
-        />
-      ))}
+      {shown.map((field, index) => fieldOf(field, index === 0))}
+      {minor.length > 0 && (
+        <details>
+          <summary>{T.form.moreFields}</summary>
+          <div class="form">{minor.map((field) => fieldOf(field, false))}</div>
+        </details>
+      )}
       {typeof children === 'function' ? children(values) : children}
       {problem && (
         <div class="problem" role="alert">

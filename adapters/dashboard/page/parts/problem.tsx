@@ -1,6 +1,9 @@
 import { RequestError } from '../app/requests.ts';
 import { T } from '../texts.ts';
 
+/** A value that a person has entered is not valid. The message says which one, and why. */
+export class InputError extends Error {}
+
 /** An error: its message, and what to do. */
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }) {
   const { message, advice } = described(error);
@@ -23,6 +26,7 @@ export function described(error: unknown): { readonly message: string; readonly 
     return error.status === 0
       ? { message: T.errors.unreachable, advice: undefined }
       : { message: error.message, advice: error.advice };
+  if (error instanceof InputError) return { message: error.message, advice: undefined };
   const message = error instanceof Error ? error.message : `${error}`;
   return { message: `${T.errors.client}: ${message}`, advice: undefined };
 }

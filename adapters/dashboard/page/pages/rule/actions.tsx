@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { get } from '../../app/requests.ts';
-import { type ParamSpec, paramOf, textOfParam } from '../../model/rules.ts';
+import type { ParamSpec } from '../../model/rules.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Field, type FieldRow, Form } from '../../parts/fields.tsx';
+import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
+import { PropertiesForm } from '../../parts/properties.tsx';
 import { T } from '../../texts.ts';
 
 const R = T.rules;
@@ -89,10 +90,6 @@ function ActionDialog({
   const specs = Object.entries((type?.params ?? {}) as Readonly<Record<string, ParamSpec>>).sort(
     ([, a], [, b]) => (a.order ?? 99) - (b.order ?? 99)
   );
-  const initial = specs.map(([key, spec]) => [
-    key,
-    textOfParam(action?.name === name ? action.params[key] : spec.default)
-  ]);
   return (
     <Dialog title={action === undefined ? R.addAction : R.changeAction} onClose={onClose}>
       <div class="action">
@@ -108,51 +105,18 @@ function ActionDialog({
         />
         {type && <p class="aside">{type.description.en}</p>}
         {type && (
-          <Form
+          <PropertiesForm
             key={name}
-            fields={specs.map(([key, spec]) => fieldOf(key, spec))}
-            initial={Object.fromEntries(initial)}
+            specs={specs}
+            values={action?.name === name ? action.params : {}}
             submit={R.take}
             onCancel={onClose}
-            onSubmit={async (texts) => {
-              const given = specs.map(([key, spec]) => [key, paramOf(spec, texts[key] ?? '')] as const);
-              const params = Object.fromEntries(given.filter(([, param]) => param !== undefined));
-              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [], isNew: true });
-            }}
+            onSubmit={async (params) =>
+              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [], isNew: true })
+            }
           />
         )}
       </div>
     </Dialog>
   );
-}
-
-function fieldOf(name: string, { type, title, description, required, enum: values, input }: ParamSpec): FieldRow {
-  const shared = {
-    name,
-    label: title?.en || name,
-    ...(description?.en && { help: description.en }),
-    isRequired: required === true && type !== 'boolean'
-  };
-  if (values !== undefined)
-    return {
-      ...shared,
-      type: 'choice',
-      choices: [
-        ...(required ? [] : [['', T.form.any] as const]),
-        ...values.map((value) => [`${value}`, `${value}`] as const)
-      ]
-    };
-  if (type === 'boolean')
-    return {
-      ...shared,
-      type: 'choice',
-      choices: [
-        ['', R.byDefault],
-        ['true', T.form.yes],
-        ['false', T.form.no]
-      ]
-    };
-  if (type === 'number') return { ...shared, type: 'number' };
-  if (type === 'password') return { ...shared, type: 'secret' };
-  return { ...shared, type: input === 'textarea' || type === 'object' || type === 'array' ? 'lines' : 'text' };
 }

@@ -1,13 +1,12 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { DataOf } from '../../../../management/client/index.ts';
+import { useMemo } from 'preact/hooks';
 import { get, post } from '../../app/requests.ts';
 import { topicsIn } from '../../model/rules.ts';
-import type { Fault, Word } from '../../parts/editor.tsx';
+import { type Checked, checkedOf, useChecked } from '../../parts/editor/checked.ts';
+import type { Word } from '../../parts/editor/editor.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 
 /** The event whose columns messages have. */
 const MESSAGES = '$events/message_publish';
-const TYPING_MS = 400;
 
 /** The columns and functions that a statement can use. */
 export function useWords(statement: string): readonly Word[] {
@@ -31,28 +30,9 @@ export function useWords(statement: string): readonly Word[] {
 }
 
 /** Errors and hints of a statement, a moment after a person has stopped typing. */
-export function useValidation(statement: string): {
-  readonly fault: Fault | undefined;
-  readonly hints: readonly string[];
-} {
-  const [answer, setAnswer] = useState<DataOf<'hosted', 'POST', '/x/rules/validate'>>();
-  useEffect(() => {
-    const aborted = new AbortController();
-    const timer = setTimeout(() => {
-      post('/x/rules/validate', { body: { rawsql: statement }, signal: aborted.signal, isBackground: true }).then(
-        setAnswer,
-        () => undefined
-      ); // saving says what is wrong
-    }, TYPING_MS);
-    return () => {
-      clearTimeout(timer);
-      aborted.abort();
-    };
-  }, [statement]);
-  return useMemo(() => {
-    const [error] = answer?.errors ?? [];
-    if (error === undefined) return { fault: undefined, hints: answer?.hints ?? [] };
-    const { message, hint, line = 1, column = 1, length } = error;
-    return { fault: { message, line, column, length }, hints: hint === undefined ? [] : [hint] };
-  }, [answer]);
+export function useValidation(statement: string): Checked {
+  const answer = useChecked(statement, (rawsql, signal) =>
+    post('/x/rules/validate', { body: { rawsql }, signal, isBackground: true })
+  );
+  return useMemo(() => checkedOf(answer?.errors ?? [], answer?.hints ?? []), [answer]);
 }

@@ -4,7 +4,7 @@ import type { StatementEditor } from './statement.ts';
 /** A word that the editor completes. */
 export interface Word {
   readonly label: string;
-  readonly kind: 'column' | 'function';
+  readonly kind: 'column' | 'function' | 'stream';
   readonly about?: string | undefined;
 }
 

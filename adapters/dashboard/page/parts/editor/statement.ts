@@ -24,7 +24,7 @@ export interface StatementEditor {
 }
 
 const KEYWORDS =
-  'select from where as and or not in is null case when then else end foreach do incase like between group by having order limit distinct true false div mod window join left right full inner cross on over partition filter';
+  'select from where as and or not in is null case when then else end foreach do incase like between group by having order limit distinct true false div mod window join left right full inner cross on over partition filter create stream table with';
 const WORDS = new Set(KEYWORDS.split(' '));
 
 const LANGUAGE = StreamLanguage.define<object>({
@@ -88,6 +88,9 @@ const THEME = EditorView.theme({
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' }
 });
 
+/** The icons of completions. */
+const COMPLETED = { column: 'variable', function: 'function', stream: 'class' } as const;
+
 /** Make an editor in an element. */
 export function editStatement(
   place: HTMLElement,
@@ -143,7 +146,7 @@ export function editStatement(
         ...KEYWORDS.split(' ').map((word) => ({ label: word.toUpperCase(), type: 'keyword' })),
         ...next.map(({ label, kind, about }) => ({
           label,
-          type: kind === 'column' ? 'variable' : 'function',
+          type: COMPLETED[kind],
           ...(about && { info: about })
         }))
       ];

@@ -1,0 +1,162 @@
+import { useState } from 'preact/hooks';
+import { go } from '../../app/place.ts';
+import { streams } from '../../app/streams.ts';
+import { forAdministrators } from '../../parts/confirm.tsx';
+import { Editor } from '../../parts/editor/editor.tsx';
+import { Faults } from '../../parts/editor/faults.tsx';
+import { Field } from '../../parts/fields.tsx';
+import { notify } from '../../parts/notices.tsx';
+import { objectIn } from '../../parts/properties.tsx';
+import { T } from '../../texts.ts';
+import { type Sink, Sinks } from './sinks.tsx';
+import { TestRun } from './test-run.tsx';
+import { useDefinitions, useValidation, useWords } from './words.ts';
+
+const S = T.streamRules;
+const EXAMPLE = 'SELECT avg(t) AS t\nFROM demo\nGROUP BY TUMBLINGWINDOW(ss, 10)';
+
+/** A stream rule as the interface has it. */
+export interface StreamRule {
+  readonly id: string;
+  readonly sql: string;
+  readonly actions: readonly Sink[];
+  readonly options?: object;
+  readonly name?: string;
+  readonly tags?: readonly string[];
+  readonly [member: string]: unknown;
+}
+
+/** The fields of a draft, as a person types them. */
+interface Typed {
+  readonly sql: string;
+  readonly actions: readonly Sink[];
+  readonly name: string;
+  readonly tags: string;
+  readonly options: string;
+}
+
+function typedOf(rule: StreamRule | undefined): Typed {
+  return {
+    sql: rule?.sql ?? EXAMPLE,
+    actions: rule?.actions ?? [{ log: {} }],
+    name: rule?.name ?? '',
+    tags: (rule?.tags ?? []).join(', '),
+    options: rule?.options === undefined ? '' : JSON.stringify(rule.options, null, 2)
+  };
+}
+
+/** The body of a request that saves a draft. @throws InputError */
+function bodyOf(rule: StreamRule | undefined, id: string, { sql, actions, name, tags, options }: Typed): object {
+  return {
+    ...rule,
+    id: rule?.id ?? id,
+    sql,
+    actions,
+    name,
+    tags: tags
+      .split(',')
+      .map((tag) => tag.trim())
+      .filter((tag) => tag !== ''),
+    options: objectIn(S.options, options)
+  };
+}
+
+/** The changes that a person has made to a rule, until they are saved. */
+export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined; readonly onSaved: () => void }) {
+  const [id, setId] = useState('');
+  const [typed, setTyped] = useState(() => typedOf(rule));
+  const [error, setError] = useState<unknown>();
+  const [runs, setRuns] = useState(0);
+  const definitions = useDefinitions(typed.sql);
+  const words = useWords(definitions);
+  const { fault, hints } = useValidation(typed.sql);
+  const set = (changes: Partial<Typed>) => {
+    setTyped((before) => ({ ...before, ...changes }));
+    setError(undefined);
+  };
+  const save = async () => {
+    setError(undefined);
+    try {
+      const body = bodyOf(rule, id, typed);
+      const answer = await (rule === undefined
+        ? streams('POST', '/rules', { body })
+        : streams('PUT', `/rules/${encodeURIComponent(rule.id)}`, { body }));
+      notify(`${answer}`);
+      if (rule === undefined) go('stream', { id });
+      else onSaved();
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  const isChanged = rule === undefined || JSON.stringify(typed) !== JSON.stringify(typedOf(rule));
+  return (
+    <div class="split rule">
+      <section class="panel">
+        <h2>{T.rules.statement}</h2>
+        {rule === undefined && (
+          <Field field={{ name: 'id', label: T.rules.id, isRequired: true }} value={id} onChange={setId} />
+        )}
+        <Editor
+          label={T.rules.statement}
+          text={typed.sql}
+          words={words}
+          fault={fault}
+          onChange={(sql) => set({ sql })}
+          onRun={() => setRuns((count) => count + 1)}
+        />
+        <Faults fault={fault} hints={hints} error={error} />
+        <Sinks sinks={typed.actions} onChange={(actions) => set({ actions })} />
+        <More typed={typed} onChange={set} />
+        <div class="form-buttons">
+          <button
+            type="button"
+            class="primary"
+            {...forAdministrators(isChanged && (rule !== undefined || id !== ''))}
+            onClick={() => void save()}
+          >
+            {rule === undefined ? T.rules.create : T.rules.save}
+          </button>
+          {!isChanged && <span class="aside">{T.rules.unchanged}</span>}
+        </div>
+      </section>
+      <TestRun
+        statement={typed.sql}
+        options={() => objectIn(S.options, typed.options)}
+        definitions={definitions}
+        run={runs}
+        onError={setError}
+      />
+    </div>
+  );
+}
+
+function More({
+  typed: { name, tags, options },
+  onChange
+}: {
+  readonly typed: Typed;
+  readonly onChange: (changes: Partial<Typed>) => void;
+}) {
+  return (
+    <details>
+      <summary>{S.more}</summary>
+      <div class="form">
+        <Field
+          field={{ name: 'name', label: S.name, help: S.nameHelp }}
+          value={name}
+          onChange={(name) => onChange({ name })}
+        />
+        <Field
+          field={{ name: 'tags', label: S.tags, help: S.tagsHelp }}
+          value={tags}
+          onChange={(tags) => onChange({ tags })}
+        />
+        <Field
+          field={{ name: 'options', label: S.options, help: S.optionsHelp, type: 'lines' }}
+          value={options}
+          onChange={(options) => onChange({ options })}
+        />
+      </div>
+    </details>
+  );
+}

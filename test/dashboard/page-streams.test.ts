@@ -1,0 +1,144 @@
+// The parts of the pages of stream rules that need no browser.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { paramOf, textOfParam } from '../../adapters/dashboard/page/model/rules.ts';
+import {
+  type Definition,
+  exampleRows,
+  filterOf,
+  nodesOf,
+  outputRate,
+  placeIn,
+  rowOfMessage,
+  rowsOfInputs,
+  sinkOf,
+  specsOf,
+  streamsIn
+} from '../../adapters/dashboard/page/model/streams.ts';
+
+const DEMO: Definition = {
+  Name: 'demo',
+  StreamFields: [
+    { Name: 't', FieldType: 'float' },
+    { Name: 'list', FieldType: { Type: 'array', ElementType: 'bigint' } }
+  ],
+  Options: { DATASOURCE: 'sensors/+/state, others', FORMAT: 'JSON', TYPE: '', CONF_KEY: '' },
+  sql: ''
+};
+
+describe('Statements of stream rules in the console', () => {
+  it('finds the streams and tables of a statement, also while it is not complete', () => {
+    const sql = "SELECT 'from x' FROM demo -- join nothing\nLEFT JOIN `odd name` ON a = b INNER JOIN demo ON c = d";
+    assert.deepEqual(streamsIn(sql), ['demo', 'odd name']);
+    assert.deepEqual(streamsIn('SELECT * FROM'), []);
+    assert.deepEqual(streamsIn('select * from größe'), ['größe']);
+  });
+
+  it('finds the place in the message of an error', () => {
+    assert.deepEqual(placeIn('found "FLOT", expect a type. at line 1, column 23\n  CREATE'), { line: 1, column: 23 });
+    assert.equal(placeIn('stream demo fails: Item demo already exists.'), undefined);
+  });
+});
+
+describe('Rows for the test of a stream rule', () => {
+  it('makes an example for each stream, with values of the types of its columns', () => {
+    assert.deepEqual(exampleRows([DEMO, { ...DEMO, Name: 'schemaless', StreamFields: null }]), [
+      { stream: 'demo', at: 0, values: { t: 21.5, list: [] } },
+      { stream: 'schemaless', at: 1_000, values: {} }
+    ]);
+  });
+
+  it('takes the last inputs of a rule, except for those that were shortened', () => {
+    const inputs = [
+      { at: 5, node: 'source_demo', values: { t: 1 }, cut: false },
+      { at: 6, node: 'source_demo', values: {}, cut: true }
+    ];
+    assert.deepEqual(rowsOfInputs(inputs), [{ stream: 'demo', at: 5, values: { t: 1 } }]);
+  });
+
+  it('makes rows of messages whose payload is an object in JSON', () => {
+    assert.deepEqual(rowOfMessage('demo', 'a/b', 7, '{"t":1}'), {
+      stream: 'demo',
+      at: 7,
+      values: { t: 1 },
+      meta: { topic: 'a/b' }
+    });
+    for (const payload of ['no', '1', '[1]', 'null', ''])
+      assert.equal(rowOfMessage('demo', 'a', 7, payload), undefined);
+  });
+
+  it('observes the first topic of a stream that reads this broker, and no other source', () => {
+    assert.equal(filterOf(DEMO), 'sensors/+/state');
+    for (const other of [{ TYPE: 'memory' }, { CONF_KEY: 'plant' }, { FORMAT: 'protobuf' }])
+      assert.equal(filterOf({ ...DEMO, Options: { ...DEMO.Options, ...other } }), undefined);
+  });
+});
+
+describe('Forms for sinks and sources', () => {
+  it('keeps durations with a unit, lists and secrets as they are', () => {
+    const property = (name: string, type: string, more = {}) => ({
+      name,
+      type,
+      optional: true,
+      hint: { en_US: '' },
+      ...more
+    });
+    const specs = new Map(
+      specsOf([
+        property('interval', 'number'),
+        property('servers', 'array'),
+        property('password', 'string', { secret: true }),
+        property('qos', 'number', { values: [0, 1] })
+      ])
+    );
+    const kept = (name: string, value: unknown) => paramOf(specs.get(name) ?? {}, textOfParam(value));
+    assert.equal(kept('interval', '10s'), '10s');
+    assert.equal(kept('interval', 500), 500);
+    assert.deepEqual(kept('servers', ['a', 'b']), ['a', 'b']);
+    assert.equal(kept('servers', 'a,b'), 'a,b');
+    assert.equal(kept('qos', 1), 1);
+    assert.equal(specs.get('password')?.type, 'password');
+    assert.equal(kept('password', '******'), '******');
+  });
+
+  it('finds the type and the properties of an action', () => {
+    assert.deepEqual(sinkOf({ mqtt: { topic: 'a' } }), ['mqtt', { topic: 'a' }]);
+    assert.deepEqual(sinkOf({}), ['', {}]);
+  });
+});
+
+describe('Counters of the nodes of a stream rule', () => {
+  const metrics = {
+    status: 'running',
+    source_a_0_records_in_total: 3,
+    source_a_0_records_out_total: 2,
+    source_a_0_exceptions_total: 1,
+    source_a_0_last_exception: 'not JSON',
+    source_a_0_connection_status: -1,
+    op_1_filter_0_records_in_total: 3,
+    op_1_filter_0_exceptions_total: 1,
+    op_1_filter_0_last_exception: 'not JSON',
+    sink_log_0_0_records_in_total: 2
+  };
+
+  it('lists the nodes, and shows an error at the node where it began', () => {
+    assert.deepEqual(
+      nodesOf(metrics).map(({ name, kind, inputs, lastException }) => [name, kind, inputs, lastException]),
+      [
+        ['source_a', 'source', 3, 'not JSON'],
+        ['op_1_filter', 'op', 3, ''],
+        ['sink_log_0', 'sink', 2, '']
+      ]
+    );
+    assert.equal(nodesOf(metrics)[0].connection, -1);
+    assert.equal(nodesOf(metrics)[1].connection, undefined);
+  });
+
+  it('computes the rate of a node also after a time without changes, and none after a restart', () => {
+    const at = (at: number, count: number) => ({ at, metrics: { source_a_0_records_out_total: count } });
+    assert.equal(outputRate(at(0, 10), at(1_000, 30), 'source_a'), 20);
+    assert.equal(outputRate(at(0, 10), at(60_000, 15), 'source_a'), 5);
+    assert.equal(outputRate(at(0, 10), at(1_000, 0), 'source_a'), 0);
+    assert.equal(outputRate(undefined, at(1_000, 5), 'source_a'), 0);
+  });
+});
