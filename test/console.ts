@@ -3,6 +3,9 @@
 import { after } from 'node:test';
 import { closeBrowser } from './console/browser.ts';
 import './console/observe.ts';
+import './console/connection.ts';
+import './console/hosted.ts';
+import './console/hostile.ts';
 import './console/large.ts';
 import './console/pages.ts';
 import './console/settings.ts';

@@ -19,7 +19,13 @@ export const HOSTILE_NAMES: readonly string[] = [
   'عميل'
 ];
 
-const OF_BROKER: BrokerOptions = { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 };
+const OF_BROKER: BrokerOptions = {
+  allowAnonymous: true,
+  aclNomatch: 'allow',
+  memoryHighWatermark: 0,
+  maxClientidLen: 65_535,
+  maxConnectSize: 131_072
+};
 
 /** A number of things that a person gives, to measure with more of them than by default. */
 function sizeOf(variable: string, normal: number): number {

@@ -1,11 +1,14 @@
 import { effect, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Live, type LiveState, type Watch, type WatchListener } from '../model/live.ts';
-import { send } from './requests.ts';
+import { RequestError, send } from './requests.ts';
 import { login } from './session.ts';
 
 /** The state of the stream of this tab. */
 export const liveState = signal<LiveState>({ is: 'idle' });
+
+/** The reason for which the broker refuses a stream, until it opens one: there are too many. Undefined: it does not. */
+export const liveRefusal = signal<string | undefined>(undefined);
 
 const live = new Live({
   async open(signal) {
@@ -17,6 +20,10 @@ const live = new Live({
   },
   changed(state) {
     liveState.value = state;
+    if (state.is === 'lost')
+      liveRefusal.value =
+        state.reason instanceof RequestError && state.reason.status === 429 ? state.reason.message : undefined;
+    else if (state.is !== 'opening') liveRefusal.value = undefined;
   },
   now: () => Date.now(),
   later(run, ms) {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { liveState, retryLive } from '../app/live.ts';
+import { liveRefusal, liveState, retryLive } from '../app/live.ts';
 import { hrefOf, place } from '../app/place.ts';
 import { loadSession, login, logOut, session } from '../app/session.ts';
 import { chooseTheme, THEMES, type Theme, theme } from '../app/theme.ts';
@@ -87,6 +87,11 @@ function Layout() {
         </div>
       </nav>
       <main id="content">
+        {liveRefusal.value !== undefined && (
+          <p class="warning" role="status">
+            {liveRefusal.value}
+          </p>
+        )}
         {view === undefined ? (
           <section class="empty">
             <h1 tabIndex={-1}>{T.shell.unknown}</h1>
