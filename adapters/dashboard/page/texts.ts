@@ -484,14 +484,43 @@ export const T = {
   finder: {
     find: 'Find',
     keys: 'Ctrl K',
-    title: 'Find a page, a client, a topic or a rule',
-    placeholder: 'Type a name or a part of it',
-    page: 'Page',
-    client: 'Client',
-    rule: 'Rule',
-    topic: 'Show topic',
-    tail: 'Tail',
-    why: 'Why not'
+    title: 'Find a page, a client, a topic, a rule or an action',
+    placeholder: 'Name, beginning of a name, pattern with *, or action',
+    hint: 'Up and Down choose, Enter opens. An action may be followed by a name: kick meter-1',
+    searching: 'Searching …',
+    incomplete: 'There are more matches. Type more of the name.',
+    failed: (message: string) => `The broker could not search: ${message}`,
+    forbidden: 'only for administrators',
+    kinds: {
+      page: 'Page',
+      action: 'Action',
+      client: 'Client',
+      topic: 'Topic',
+      subscription: 'Subscription',
+      rule: 'Rule',
+      stream_rule: 'Stream rule',
+      guess: ''
+    },
+    guesses: { topics: 'Show topic', tail: 'Tail', why: 'Why not' },
+    actions: {
+      publish: 'Publish a message',
+      ban: 'Ban a client, a user or an address',
+      rule: 'Create a rule',
+      stream: 'Create a stream rule',
+      light: 'Light colours',
+      dark: 'Dark colours',
+      system: 'Colours as the system',
+      logOut: 'Log out'
+    },
+    verbs: {
+      why: 'Why not',
+      kick: 'Kick',
+      ban: 'Ban',
+      trace: 'Trace',
+      tail: 'Tail',
+      publish: 'Publish to',
+      remove: 'Delete the retained message of'
+    }
   },
   access: {
     parts: 'Parts of access control',

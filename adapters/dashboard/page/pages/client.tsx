@@ -106,6 +106,7 @@ function Actions({
       <TraceClient id={id} />
       <BanClient id={id} client={session.client} />
       <Action
+        name="kick"
         label={C.kick}
         title={C.kickTitle}
         text={C.kickText}

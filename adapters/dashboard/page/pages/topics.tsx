@@ -83,6 +83,7 @@ function Publish({ topic, onDone }: { readonly topic: string; readonly onDone: (
   });
   return (
     <Action
+      name="publish"
       label={P.publish}
       title={P.publishTitle}
       submit={P.publish}

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { choice, choose } from '../app/place.ts';
 import { isAdministrator } from '../app/session.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
@@ -14,6 +15,7 @@ export function forAdministrators(isReady = true): { readonly disabled: boolean;
 
 /** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
 export function Action({
+  name,
   label,
   title = label,
   text,
@@ -27,6 +29,8 @@ export function Action({
   children,
   kind = ''
 }: {
+  /** The name by which an address opens the dialog: `do=kick`. */
+  readonly name?: string;
   readonly label: ComponentChildren;
   readonly title?: ComponentChildren;
   /** The effect of the action, in sentences. */
@@ -44,19 +48,25 @@ export function Action({
   readonly children?: ComponentChildren | ((values: FieldTexts) => ComponentChildren);
   readonly kind?: string;
 }) {
-  const [isOpen, setOpen] = useState(false);
+  const [isClicked, setClicked] = useState(false);
+  const isAsked = name !== undefined && choice('do') === name;
+  const isOpen = isAdministrator.value && (isClicked || isAsked);
+  const close = () => {
+    setClicked(false);
+    if (isAsked) choose({ do: undefined });
+  };
   return (
     <>
       <button
         type="button"
         class={isDangerous ? `danger ${kind}` : kind}
         {...forAdministrators()}
-        onClick={() => setOpen(true)}
+        onClick={() => setClicked(true)}
       >
         {label}
       </button>
       {isOpen && (
-        <Dialog title={title as string} onClose={() => setOpen(false)}>
+        <Dialog title={title as string} onClose={close}>
           <div class="action">
             {text && <p>{text}</p>}
             <Form
@@ -64,11 +74,11 @@ export function Action({
               submit={submit as string}
               isDangerous={isDangerous}
               {...(initial && { initial })}
-              onCancel={() => setOpen(false)}
+              onCancel={close}
               onSubmit={async (values) => {
                 await run(values);
                 onDone?.();
-                setOpen(false);
+                close();
                 notify(done);
               }}
             >

@@ -20,6 +20,8 @@ export function Dialog({
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
+    // the browser chooses the first element, which is the button that closes
+    dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => before?.focus?.();
   }, []);
   return (

@@ -1,25 +1,38 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { hrefOf } from '../app/place.ts';
-import { getPage, request } from '../app/requests.ts';
+import { useEffect, useId, useState } from 'preact/hooks';
+import { go, hrefOf } from '../app/place.ts';
+import { get } from '../app/requests.ts';
+import { isAdministrator, logOut } from '../app/session.ts';
+import { chooseTheme } from '../app/theme.ts';
+import {
+  type ActionName,
+  type FinderRow,
+  type FinderTexts,
+  type Found,
+  finderRows,
+  searchedText,
+  stillFound
+} from '../model/finder.ts';
 import type { ViewName } from '../model/places.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
 import { Icon } from './icons.tsx';
 import { Name } from './name.tsx';
+import { described } from './problem.tsx';
 import { VIEW_ROWS } from './views.tsx';
 
 const F = T.finder;
-const MAX_ROWS = 6;
+const FOUND_ROWS = 8;
 const TYPING_MS = 150;
 
-/** Something that was found, and the address that shows it. */
-interface Found {
-  readonly kind: string;
-  readonly name: string;
-  readonly href: string;
-}
+const TEXTS: FinderTexts = {
+  pages: (Object.keys(VIEW_ROWS) as ViewName[])
+    .filter((name) => VIEW_ROWS[name].within === undefined)
+    .map((name) => [name, T.views[name]]),
+  actions: F.actions,
+  verbs: F.verbs
+};
 
-/** One box that finds pages, clients, topics and rules: Control and K. */
+/** One box that finds pages, clients, topics, subscriptions, rules and actions: Control and K. */
 export function Finder() {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
@@ -39,7 +52,7 @@ export function Finder() {
         <kbd>{F.keys}</kbd>
       </button>
       {isOpen && (
-        <Dialog title={F.title} onClose={() => setOpen(false)}>
+        <Dialog title={F.title} isWide onClose={() => setOpen(false)}>
           <Box onClose={() => setOpen(false)} />
         </Dialog>
       )}
@@ -47,28 +60,56 @@ export function Finder() {
   );
 }
 
-function Box({ onClose }: { readonly onClose: () => void }) {
-  const [typed, setTyped] = useState('');
-  const [found, setFound] = useState<readonly Found[]>([]);
-  const [active, setActive] = useState(0);
-  const input = useRef<HTMLInputElement>(null);
-  const id = useId();
-  useEffect(() => input.current?.focus(), []);
-  const rows = [...pagesFor(typed), ...found];
+/** The answer of the broker to a text. */
+interface Answer {
+  readonly text: string;
+  readonly found: readonly Found[];
+  readonly isComplete: boolean;
+  readonly error?: unknown;
+}
+
+const NONE: Answer = { text: '', found: [], isComplete: true };
+
+/** The answer of the broker to a text, a moment after the last key. */
+function useFound(text: string): Answer {
+  const [answer, setAnswer] = useState(NONE);
   useEffect(() => {
-    setActive(0);
+    if (text === '') return undefined;
     const aborted = new AbortController();
-    const timer = setTimeout(() => {
-      find(typed.trim(), aborted.signal).then(setFound, () => undefined); // aborted, or the box shows what it has
+    const timer = setTimeout(async () => {
+      try {
+        const query = { q: text, limit: FOUND_ROWS };
+        const { entries, is_complete } = await get('/x/search', { query, signal: aborted.signal });
+        setAnswer({ text, found: entries, isComplete: is_complete });
+      } catch (error) {
+        if (!aborted.signal.aborted) setAnswer({ text, found: [], isComplete: true, error });
+      }
     }, TYPING_MS);
     return () => {
       clearTimeout(timer);
       aborted.abort();
     };
-  }, [typed]);
+  }, [text]);
+  return text === '' ? NONE : answer;
+}
+
+function Box({ onClose }: { readonly onClose: () => void }) {
+  const [typed, setTyped] = useState('');
+  const [chosen, setChosen] = useState<string>();
+  const id = useId();
+  const text = searchedText(typed, F.verbs);
+  const answer = useFound(text);
+  const isAnswered = answer.text === text;
+  const rows = finderRows(typed, isAnswered ? answer.found : stillFound(answer.found, text), TEXTS);
+  // a row that was chosen with the keys stays chosen while others come
+  const active = Math.max(
+    0,
+    rows.findIndex(({ key }) => key === chosen)
+  );
+  useEffect(() => document.getElementById(`${id}-${active}`)?.scrollIntoView({ block: 'nearest' }), [active]);
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) setActive((before) => (before + step + rows.length) % Math.max(1, rows.length));
+    if (step !== undefined) setChosen(rows[(active + step + rows.length) % Math.max(1, rows.length)]?.key);
     else if (event.key === 'Enter') document.getElementById(`${id}-${active}`)?.click();
     else return;
     event.preventDefault();
@@ -76,7 +117,6 @@ function Box({ onClose }: { readonly onClose: () => void }) {
   return (
     <div class="finder">
       <input
-        ref={input}
         role="combobox"
         aria-label={F.title}
         aria-expanded="true"
@@ -87,54 +127,93 @@ function Box({ onClose }: { readonly onClose: () => void }) {
         spellcheck={false}
         autocapitalize="none"
         autocomplete="off"
-        onInput={(event) => setTyped(event.currentTarget.value)}
+        onInput={(event) => {
+          setTyped(event.currentTarget.value);
+          setChosen(undefined);
+        }}
         onKeyDown={onKeyDown}
       />
       <div id={`${id}-list`} class="finder-list" role="listbox" aria-label={F.title}>
-        {rows.map(({ kind, name, href }, index) => (
-          <a
-            key={`${kind} ${href}`}
-            id={`${id}-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === active}
-            href={href}
-            onClick={() => setTimeout(onClose)}
-          >
-            <span class="aside">{kind}</span>
-            <Name of={name} max={100} />
-          </a>
+        {rows.map((row, index) => (
+          <Option key={row.key} id={`${id}-${index}`} row={row} isActive={index === active} onClose={onClose} />
         ))}
       </div>
+      <p class="aside" role="status">
+        {answer.error !== undefined && isAnswered
+          ? F.failed(described(answer.error).message)
+          : text !== '' && !isAnswered
+            ? F.searching
+            : answer.isComplete
+              ? F.hint
+              : F.incomplete}
+      </p>
     </div>
   );
 }
 
-function pagesFor(typed: string): readonly Found[] {
-  const wanted = typed.trim().toLowerCase();
-  return (Object.keys(VIEW_ROWS) as ViewName[])
-    .filter((name) => VIEW_ROWS[name].within === undefined && T.views[name].toLowerCase().includes(wanted))
-    .slice(0, wanted === '' ? 20 : 3)
-    .map((name) => ({ kind: F.page, name: T.views[name], href: hrefOf(name) }));
+function Option({
+  id,
+  row,
+  isActive,
+  onClose
+}: {
+  readonly id: string;
+  readonly row: FinderRow;
+  readonly isActive: boolean;
+  readonly onClose: () => void;
+}) {
+  const { kind, text, name, detail, to, run, isChange = false } = row;
+  const isForbidden = isChange && !isAdministrator.value;
+  const shared = {
+    id,
+    role: 'option',
+    tabIndex: -1,
+    'aria-selected': isActive,
+    'aria-disabled': isForbidden ? true : undefined,
+    title: isForbidden ? T.errors.forbidden : undefined
+  } as const;
+  const content = (
+    <>
+      <span class="aside finder-kind">
+        {kind === 'guess' && to ? F.guesses[to.view as keyof typeof F.guesses] : F.kinds[kind]}
+      </span>
+      <span class="finder-name">
+        {text} {name !== undefined && <Name of={name} max={100} />}
+      </span>
+      <span class="aside">{isForbidden ? F.forbidden : detail}</span>
+    </>
+  );
+  if (to === undefined || isForbidden)
+    return (
+      <button
+        type="button"
+        {...shared}
+        onClick={() => {
+          if (isForbidden || run === undefined) return;
+          onClose();
+          perform(run);
+        }}
+      >
+        {content}
+      </button>
+    );
+  return (
+    <a
+      {...shared}
+      href={hrefOf(to.view, to.choices)}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+        event.preventDefault();
+        onClose(); // first, so that a dialog of the view has the focus
+        go(to.view, to.choices);
+      }}
+    >
+      {content}
+    </a>
+  );
 }
 
-async function find(typed: string, signal: AbortSignal): Promise<readonly Found[]> {
-  if (typed === '') return [];
-  const [clients, rules] = await Promise.all([
-    getPage('/clients', { query: { _like_clientid: typed, _limit: MAX_ROWS }, signal }),
-    request('GET', '/rules', { query: { _like_id: typed, enable_paging: true, _limit: MAX_ROWS }, signal })
-  ]);
-  return [
-    ...clients.data.map(({ clientid }) => ({
-      kind: F.client,
-      name: clientid,
-      href: hrefOf('client', { id: clientid })
-    })),
-    ...(rules.data as readonly { readonly id: string }[])
-      .slice(0, MAX_ROWS)
-      .map(({ id }) => ({ kind: F.rule, name: id, href: hrefOf('rule', { id }) })),
-    { kind: F.topic, name: typed, href: hrefOf('topics', { topic: typed }) },
-    { kind: F.tail, name: typed, href: hrefOf('tail', { filter: typed }) },
-    { kind: F.why, name: typed, href: hrefOf('why', { topic: typed }) }
-  ];
+function perform(name: ActionName): void {
+  if (name === 'logOut') void logOut();
+  else if (name === 'light' || name === 'dark' || name === 'system') chooseTheme(name);
 }

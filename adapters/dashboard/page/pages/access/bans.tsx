@@ -41,6 +41,7 @@ export function Bans() {
       <div class="section-actions">
         <CopyAs request={{ path: '/banned' }} ctl={['ban', 'list']} />
         <Action
+          name="ban"
           label={A.addBan}
           text={C.banText}
           submit={C.ban}

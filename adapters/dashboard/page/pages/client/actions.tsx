@@ -29,6 +29,7 @@ export function BanClient({ id, client }: { readonly id: string; readonly client
     banOf(as, subjects[as], minutes, reason);
   return (
     <Action
+      name="ban"
       label={C.ban}
       title={C.banTitle}
       text={C.banText}
@@ -60,6 +61,7 @@ export function BanClient({ id, client }: { readonly id: string; readonly client
 export function TraceClient({ id }: { readonly id: string }) {
   return (
     <Action
+      name="trace"
       label={C.trace}
       title={C.traceTitle}
       text={C.traceText}

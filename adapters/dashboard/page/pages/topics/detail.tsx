@@ -53,6 +53,7 @@ function Retained({ topic, onChange }: { readonly topic: string; readonly onChan
           <div class="head-actions">
             <CopyAs request={{ path }} ctl={['retained', 'show', '--', topic]} />
             <Action
+              name="remove"
               label={P.remove}
               title={P.removeTitle}
               text={P.removeText}
