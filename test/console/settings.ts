@@ -1,4 +1,4 @@
-// The pages of the settings in a real browser: options, listeners, features, webhooks, bridges.
+// The pages of the settings in a real browser: options, features, listeners, the node.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { listen } from 'embermq/net';

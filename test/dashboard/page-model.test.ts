@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
+import { settingsOf, textsOf, withoutSecrets } from '../../adapters/dashboard/page/model/connectors.ts';
 import { ctlText, curlText, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
 import {
@@ -383,5 +384,45 @@ describe('Options', () => {
   it('spells an option as a flag and as a variable of the environment', () => {
     const { flag, variable } = placesOf('maxTotalMqueueBytes');
     assert.deepEqual([flag, variable], ['--max-total-mqueue-bytes', 'EMBERMQ_MAX_TOTAL_MQUEUE_BYTES']);
+  });
+});
+
+describe('Webhooks and bridges', () => {
+  it('writes the options of a connector to fields and reads them back unchanged, with its secrets kept', () => {
+    const bridge = {
+      url: 'mqtt://host',
+      password: '******',
+      out: [{ filter: 'a b/#' }, { filter: 'c', qos: 0 }, { filter: '{x}' }],
+      version: 4,
+      isPersisted: true,
+      maxQueue: 5,
+      key: '******'
+    };
+    const texts = textsOf('bridge', { name: 'central', ...bridge });
+    assert.equal(texts.out, 'a b/#\n{"filter":"c","qos":0}\n{"filter":"{x}"}');
+    assert.deepEqual(settingsOf('bridge', texts, bridge), bridge);
+    const webhook = {
+      url: 'http://host',
+      rules: [{ event: 'client.connected' }, { event: 'message.publish', topic: 'a b/#' }],
+      headers: '******'
+    };
+    assert.deepEqual(settingsOf('webhook', textsOf('webhook', webhook), webhook), webhook);
+  });
+
+  it('reads headers line by line, and reports text that is not JSON', () => {
+    const { headers } = settingsOf('webhook', { url: 'x', headers: 'Authorization: Bearer a:b\n\n x-y : z' });
+    assert.deepEqual(headers, { Authorization: 'Bearer a:b', 'x-y': 'z' });
+    for (const more of ['{', '[]', '1']) assert.throws(() => settingsOf('bridge', { more }), SyntaxError);
+  });
+
+  it('leaves no secret in commands that are copied', () => {
+    const copied = withoutSecrets({
+      url: 'mqtt://me:geheim@host',
+      password: 'geheim',
+      headers: { a: 'geheim' },
+      out: []
+    });
+    assert.equal(JSON.stringify(copied).includes('geheim'), false);
+    assert.equal(copied.url, 'mqtt://<login>@host');
   });
 });

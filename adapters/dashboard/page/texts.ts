@@ -17,12 +17,14 @@ export const T = {
     rule: 'Rule',
     streams: 'Streams',
     stream: 'Stream rule',
+    webhooks: 'Webhooks',
+    bridges: 'Bridges',
     options: 'Options',
     features: 'Features',
     listeners: 'Listeners',
     node: 'Node'
   },
-  groups: { observe: 'Observe', find: 'Find out', control: 'Control', settings: 'Settings' },
+  groups: { observe: 'Observe', find: 'Find out', control: 'Control', others: 'Other systems', settings: 'Settings' },
   shell: {
     skip: 'Skip to the content',
     menu: 'Menu',
@@ -818,6 +820,119 @@ export const T = {
     unwritten: 'Waits to be written',
     unwrittenAbout: 'Data that was given to the store and is not committed yet',
     commits: 'Commits'
+  },
+  connectors: {
+    abouts: {
+      webhook: 'A webhook sends events of clients and messages to a web server, as JSON.',
+      bridge: 'A bridge exchanges messages with another MQTT server, in one direction or both.'
+    },
+    none: {
+      webhook:
+        'There are no webhooks. Add one to have a web server notified when clients connect, subscribe or publish. For a selection with a condition, use a rule with an action.',
+      bridge: 'There are no bridges. Add one to forward messages to another MQTT server, or to receive its messages.'
+    },
+    gone: {
+      webhook: 'There is no webhook with this name. It may have been deleted.',
+      bridge: 'There is no bridge with this name. It may have been deleted.'
+    },
+    name: 'Name',
+    target: 'Target',
+    ofApp: 'made by the app or the configuration of the process',
+    ofAppAbout:
+      'The app or the configuration of the process has made it, so its options are not known here, and are changed there.',
+    state: 'State',
+    states: {
+      working: 'working',
+      down: 'not reachable',
+      connected: 'connected',
+      disconnected: 'not connected',
+      stopped: 'stopped',
+      missing: 'not valid'
+    },
+    sent: 'Sent',
+    dropped: 'Dropped',
+    droppedAbout: 'Given up: the queue was full, they were too old, or they were refused',
+    waiting: 'Waiting',
+    waitingAbout: 'In the queue, until they are sent or dropped',
+    waitingEvents: 'Waiting events',
+    waitingMessages: 'Waiting messages',
+    counters: 'Counters since it was started',
+    figures: {
+      added: 'Events',
+      sent: 'Sent',
+      failed: 'Failed attempts',
+      received: 'Received',
+      dropped: 'Dropped',
+      refused: 'Refused by the server',
+      connected: 'Connects',
+      dropped_overflow: 'Dropped: queue full',
+      dropped_too_old: 'Dropped: too old',
+      dropped_refused: 'Dropped: refused',
+      dropped_removed: 'Dropped: removed'
+    },
+    settings: 'Options',
+    hidden: 'hidden',
+    missing: 'The options are not valid in this version of the broker. Change them, or delete it.',
+    again: {
+      webhook:
+        'The event is sent again after a delay, unless the server has answered. Events of the same client wait meanwhile.',
+      bridge: 'The bridge connects again after a delay. Messages wait meanwhile.'
+    },
+    start: 'Start',
+    startOf: (name: string) => `Start ${name}`,
+    startTexts: { webhook: 'Events are sent from now on.', bridge: 'The bridge connects to the server.' },
+    started: (name: string) => `${name} was started.`,
+    stop: 'Stop',
+    stopOf: (name: string) => `Stop ${name}`,
+    stopTexts: {
+      webhook: 'New events are not sent. Those that wait already are sent.',
+      bridge: 'The connection ends. Messages in the queue are kept.'
+    },
+    stopped: (name: string) => `${name} was stopped.`,
+    add: { webhook: 'Add a webhook', bridge: 'Add a bridge' },
+    make: 'Add',
+    added: { webhook: 'The webhook was added and started.', bridge: 'The bridge was added and started.' },
+    change: 'Change',
+    changeOf: (name: string) => `Change ${name}`,
+    changeTexts: {
+      webhook: 'Events that wait are dropped by a change, unless the queue is in the store.',
+      bridge: 'Messages that wait are dropped by a change, unless the queue is in the store.'
+    },
+    save: 'Save',
+    changed: (name: string) => `${name} was changed.`,
+    remove: 'Delete',
+    removeOf: (name: string) => `Delete ${name}`,
+    removeTexts: {
+      webhook: 'Events that wait are dropped, and no more are sent.',
+      bridge: 'The connection ends, and messages that wait are dropped.'
+    },
+    removed: (name: string) => `${name} was deleted.`,
+    fields: {
+      nameHelp: 'Letters, digits, ".", "-" and "_". It cannot be changed later.',
+      url: 'URL',
+      rules: 'Events',
+      rulesHelp:
+        'One a line, with a topic filter after it if only some topics are meant: message.publish sensors/#. Empty: all events.',
+      headers: 'Headers',
+      headersHelp: 'One a line: Authorization: Bearer ...',
+      secret: 'Key of the signature',
+      secretHelp: 'At least 24 characters. The server checks with it that requests are from this broker.',
+      encodePayload: 'Payloads',
+      asText: 'as text (UTF-8)',
+      server: 'Server',
+      out: 'Topics sent to the server',
+      in: 'Topics received from the server',
+      topicsHelp: 'A topic filter a line, or with options: {"filter": "sensors/#", "qos": 0, "remotePrefix": "site1/"}',
+      version: 'Protocol',
+      isPersisted: 'Queue',
+      inMemory: 'in memory, lost at a restart',
+      inStore: 'in the store, kept at a restart',
+      more: 'Further options, as JSON',
+      moreHelp: 'For example {"maxAge": "1h"}. The documentation of webhooks and bridges lists them.',
+      kept: 'not changed',
+      keptHelp: 'The present value is hidden. Leave the field empty to keep it.',
+      notJson: (message: string) => `A field is not valid JSON: ${message}`
+    }
   },
   chart: {
     about: (title: string, latest: string) => `Chart: ${title}. Latest: ${latest}`,

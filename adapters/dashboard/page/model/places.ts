@@ -16,6 +16,8 @@ export const VIEWS = {
   rule: 'rule',
   streams: 'stream-rules',
   stream: 'stream-rule',
+  webhooks: 'webhooks',
+  bridges: 'bridges',
   options: 'options',
   features: 'features',
   listeners: 'listeners',

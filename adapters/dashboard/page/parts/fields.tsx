@@ -16,6 +16,8 @@ export interface FieldRow {
   readonly isRequired?: boolean;
   /** The field is shown only on request. */
   readonly isMinor?: boolean;
+  /** Lines of a field for lines. Default: 6. */
+  readonly rows?: number;
   readonly min?: number;
   readonly max?: number;
 }
@@ -37,7 +39,7 @@ export function Field({
   readonly problem?: string | undefined;
   readonly isFirst?: boolean;
 }) {
-  const { label, type = 'text', choices = [], help, placeholder, isRequired = false, min, max } = field;
+  const { label, type = 'text', choices = [], help, placeholder, isRequired = false, rows = 6, min, max } = field;
   const id = useId();
   const input = useRef<HTMLInputElement & HTMLTextAreaElement & HTMLSelectElement>(null);
   useEffect(() => {
@@ -68,7 +70,7 @@ export function Field({
           ))}
         </select>
       ) : type === 'lines' ? (
-        <textarea {...shared} rows={6} value={value} placeholder={placeholder} spellcheck={false} onInput={take} />
+        <textarea {...shared} rows={rows} value={value} placeholder={placeholder} spellcheck={false} onInput={take} />
       ) : type === 'flag' ? (
         <input
           {...shared}
