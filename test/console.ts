@@ -10,6 +10,7 @@ import './console/large.ts';
 import './console/pages.ts';
 import './console/connectors.ts';
 import './console/settings.ts';
+import './console/speed.ts';
 import './console/viewer.ts';
 import { checkAreas } from './console/setup.ts';
 import './console/streams.ts';

@@ -50,7 +50,7 @@ export function Table<Row>({
   if (rows === undefined) return <p class="loading">{T.shell.loading}</p>;
   if (rows.length === 0) return <div class="empty-table">{empty}</div>;
   return (
-    <div class="table-frame" aria-busy={isLoading}>
+    <div class="table-frame" aria-busy={isLoading} ref={takeKeys}>
       <table class="rows">
         <caption class="read-only-text">{caption}</caption>
         <thead>
@@ -154,4 +154,9 @@ export function Pager({
       </button>
     </div>
   );
+}
+
+/** Let the arrow keys scroll a table that is wider than the window. */
+function takeKeys(frame: HTMLElement | null): void {
+  if (frame !== null) frame.tabIndex = frame.scrollWidth > frame.clientWidth ? 0 : -1;
 }
