@@ -12,7 +12,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
-                    access, rest, webhook, sql, tail, streams, streams-mqtt
+                    access, rest, webhook, sql, tail, console, streams, streams-mqtt
   --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
@@ -55,6 +55,7 @@ const EXTRAS: Readonly<Record<string, string>> = {
   webhook: 'Webhooks',
   sql: 'Rules',
   tail: 'Live tail',
+  console: 'Console',
   streams: 'Stream rules',
   'streams-mqtt': 'Stream rules over MQTT'
 };

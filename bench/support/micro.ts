@@ -2,7 +2,7 @@ import { endAll } from './child.ts';
 
 /**
  * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
- * match|store|start|session-life|test-kit|access|rest|webhook|sql|tail|streams|streams-mqtt short|full
+ * match|store|start|session-life|test-kit|access|rest|webhook|sql|tail|console|streams|streams-mqtt short|full
  * [CORE of the broker] [CORE of the load] [FOLDER for CPU profiles]` prints Markdown tables.
  */
 const PUBLISHING = `
@@ -48,6 +48,9 @@ if (name === 'match') {
 } else if (name === 'tail') {
   const { run, table } = await import('../tail.ts');
   console.log(table(short ? await run(5_000, 1) : await run(50_000)));
+} else if (name === 'console') {
+  const { run, table } = await import('../console.ts');
+  console.log(table(short ? await run(60_000, 1) : await run(200_000)));
 } else if (name === 'streams') {
   const { run, runMemory, table, SHORT, FULL } = await import('../streams.ts');
   const sizes = short ? SHORT : FULL;
