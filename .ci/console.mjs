@@ -14,6 +14,7 @@ import { writeWhole } from './generated.mjs';
 
 const root = join(import.meta.dirname, '..');
 const PAGE = 'adapters/dashboard/page';
+const NODE = `${PAGE}/app/mqtt/node.ts`;
 const FOLDER = '.cache/console';
 const OWN_SOURCES = ['.ci/console.mjs', `${PAGE}/index.html`, 'package-lock.json'];
 const TYPES = {
@@ -43,6 +44,8 @@ export async function writeConsole() {
     target: 'es2022',
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    inject: [`./${NODE}`], // only the WebSocket client uses `Buffer`
+    alias: { 'node:timers': `./${NODE}` },
     loader: { '.svg': 'copy' },
     legalComments: 'none', // the licences are in LICENSES of the package
     logLevel: 'warning',

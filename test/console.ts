@@ -12,6 +12,7 @@ import './console/connectors.ts';
 import './console/settings.ts';
 import './console/speed.ts';
 import './console/viewer.ts';
+import './console/websocket.ts';
 import { checkAreas } from './console/setup.ts';
 import './console/streams.ts';
 

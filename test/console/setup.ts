@@ -52,7 +52,7 @@ export async function crowd(broker: Broker): Promise<void> {
 }
 
 /** The console of one area of tests. */
-interface ServedConsole {
+export interface ServedConsole {
   readonly broker: Broker;
   /** The address of the console, without a slash at its end. */
   readonly base: string;
@@ -76,18 +76,20 @@ export function checkAreas(): void {
  * @param name begins with a capital letter
  * @param tests declares them; `served` may be used once they run
  * @param ofBroker further options of the broker
+ * @param prepare receives the HTTP server before it listens
  */
 export function describeConsole(
   name: string,
   tests: (served: ServedConsole) => void,
-  ofBroker: BrokerOptions = {}
+  ofBroker: BrokerOptions = {},
+  prepare?: Parameters<typeof startConsole>[2]
 ): void {
   if (WORDS.length > 0 && !WORDS.some((word) => name.toLowerCase().includes(word))) return;
   areas++;
   describe(name, { skip: missingBrowser() }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
     before(async () => {
-      server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker });
+      server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker }, prepare);
       await fill(server.broker);
     });
     after(() => server[Symbol.asyncDispose]());

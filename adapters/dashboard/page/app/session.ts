@@ -10,6 +10,8 @@ export interface Session {
   readonly version: string;
   readonly hasStreams: boolean;
   readonly viewerPayloads: boolean;
+  /** Upgrade requests arrive at the console or do not, because the host does not pass them on; `untried`: none has been made. */
+  readonly upgrades: 'arrive' | 'missing' | 'untried';
   /** The zone of the local times in answers of the management interface: `Europe/Berlin`. */
   readonly timeZone?: string;
 }
@@ -34,13 +36,14 @@ export function serverTime(text: string | undefined): number | undefined {
   return text === undefined ? undefined : instantOf(text, session.value?.timeZone);
 }
 
-/** Ask the server for the session. */
-export async function loadSession(): Promise<void> {
+/** Ask the server for the session. @returns false if the server has not answered; a session that is known stays then */
+export async function loadSession(): Promise<boolean> {
   try {
     const found = (await (await send('session', { isBackground: true })).json()) as Session;
     if (session.value !== undefined && session.value.id !== found.id) location.reload(); // another person: nothing of the view is theirs
     session.value = found;
     login.value = { is: 'open' };
+    return true;
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) {
       const { loginUrl } = (error.body ?? {}) as { readonly loginUrl?: string };
@@ -48,7 +51,10 @@ export async function loadSession(): Promise<void> {
         is: session.value === undefined ? 'none' : 'lost',
         loginUrl: isSafe(loginUrl) ? loginUrl : undefined
       };
-    } else login.value = { is: 'failed', error };
+      return true;
+    }
+    if (session.value === undefined) login.value = { is: 'failed', error };
+    return false;
   }
 }
 

@@ -11,6 +11,7 @@ export const VIEWS = {
   alarms: 'alarms',
   tail: 'tail',
   why: 'why',
+  websocket: 'websocket',
   access: 'access',
   rules: 'rules',
   rule: 'rule',
