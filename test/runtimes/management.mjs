@@ -3,10 +3,8 @@
 import assert from 'node:assert/strict';
 import { Buffer } from 'node:buffer';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { connect } from 'node:net';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { remoteAddressOn, serveOn } from './serve.mjs';
 import { dist, runSteps, runtime } from './steps.mjs';
 
 const AUTHORIZATION = `Basic ${Buffer.from('app:a secret').toString('base64')}`;
@@ -14,47 +12,6 @@ const MAX_BODY_BYTES = 2_000;
 const LIMITS = { maxBodyBytes: MAX_BODY_BYTES, bodyTimeout: 300, maxEventStreams: 1 };
 /** Bytes of a payload that is published and read back. */
 const PAYLOAD = `${'é'.repeat(300)}\u0000"`;
-
-const LOCAL = { port: 0, hostname: '127.0.0.1' };
-
-/** Serve a handler on a free port. Its second parameter is what the runtime has beside the request. */
-const serveOn = {
-  bun: async (handler) => {
-    const server = globalThis.Bun.serve({ ...LOCAL, fetch: handler });
-    return { port: server.port, close: () => server.stop(true) };
-  },
-  deno: async (handler) => {
-    const server = globalThis.Deno.serve({ ...LOCAL, onListen: () => {} }, handler);
-    return { port: server.addr.port, close: () => server.shutdown() };
-  },
-  node: async (handler) => {
-    const server = createServer((incoming, outgoing) => answerOnNode(handler, incoming, outgoing));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return { port: server.address().port, close: () => server.closeAllConnections() ?? server.close() };
-  }
-};
-
-/** IP address of the client, from what the runtime has beside the request. */
-const remoteAddressOn = {
-  bun: (request, server) => server.requestIP(request)?.address,
-  deno: (_request, { remoteAddr }) => remoteAddr.hostname,
-  node: (_request, { socket }) => socket.remoteAddress
-};
-
-async function answerOnNode(handler, incoming, outgoing) {
-  const { method, headers, url } = incoming;
-  const hasBody = method !== 'GET' && method !== 'HEAD';
-  const request = new Request(`http://${headers.host}${url}`, {
-    method,
-    headers,
-    ...(hasBody ? { body: Readable.toWeb(incoming), duplex: 'half' } : {})
-  });
-  const response = await handler(request, { socket: incoming.socket });
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-  if (response.body === null) outgoing.end();
-  else await pipeline(Readable.fromWeb(response.body), outgoing).catch(() => {}); // the client has gone
-}
 
 const world = {};
 
