@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Page } from 'playwright-core';
+import { FakePlugins } from '../streams-api/fake-plugins.ts';
+import { startConsole } from '../support/dashboard.ts';
+import { logIn, openTab } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
 /** Replace the statement in the editor. */
@@ -93,6 +96,143 @@ describeConsole('Streams', (served) => {
       await page.getByRole('row', { name: /demo/ }).first().waitFor();
       assert.deepEqual(await seriousFindings(tab), []);
       assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')) <= 0);
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    }
+  });
+
+  it('defines a stream, with an error at its place, writes a rule over it, and deletes it although the rule uses it', async () => {
+    const tab = await served.open('stream-rules?tab=streams');
+    const { page } = tab;
+    await page.getByRole('link', { name: 'New stream' }).click();
+    await write(page, 'CREATE STREAM rooms (t FLOT) WITH (DATASOURCE="rooms/+")');
+    await page.getByRole('button', { name: 'New stream' }).click();
+    await page
+      .getByRole('alert')
+      .filter({ hasText: /Line 1, column 24:.*found "FLOT"/ })
+      .waitFor();
+    await page.locator('.cm-lintRange-error', { hasText: 'F' }).waitFor();
+    await write(page, 'CREATE STREAM rooms (t FLOAT) WITH (DATASOURCE="rooms/+")');
+    await page.getByRole('button', { name: 'New stream' }).click();
+    await page.getByRole('link', { name: 'rooms' }).click();
+    await page.getByRole('cell', { name: 'float' }).waitFor();
+    await write(page, 'CREATE STREAM rooms (t FLOAT, floor BIGINT) WITH (DATASOURCE="rooms/+")');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('cell', { name: 'bigint' }).waitFor();
+    await page.getByRole('link', { name: 'New rule over it' }).click();
+    await page.locator('.cm-content', { hasText: 'FROM rooms' }).waitFor();
+    await served.broker.streams.rules.create({ id: 'over', sql: 'SELECT t FROM rooms', actions: [{ log: {} }] });
+    await page.goto(`${served.base}/stream?name=rooms`);
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'referenced by other rules' }).waitFor();
+    await dialog.getByLabel('Delete it although rules use it').check();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Streams' }).waitFor();
+    assert.equal(await served.broker.streams.get('stream', 'rooms'), undefined);
+    await served.broker.streams.rules.delete('over');
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('adds a section of a source and keeps its other properties when it is changed', async () => {
+    const tab = await served.open('stream-rules?tab=sources');
+    const { page } = tab;
+    await page.getByRole('link', { name: 'simulator' }).click();
+    await page.getByRole('cell', { name: 'Time between two rows.' }).waitFor();
+    await page.getByRole('button', { name: 'Add a section' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('../fast');
+    await dialog.getByLabel('Type').selectOption('simulator');
+    await dialog.getByLabel('data required').fill('[{"a":1}]');
+    await dialog.getByText('More fields').click();
+    await dialog.getByLabel('interval').fill('10s');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'expected a name without "/"' }).waitFor();
+    await dialog.getByLabel('Name').fill('<b>fast<%2Fb>');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('cell', { name: '<b>fast<%2Fb>' }).waitFor();
+    await page.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel('data required').fill('[{"a":2}]');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('[{"a":2}]').waitFor();
+    const key = { kind: 'confKey', type: 'simulator', name: '<b>fast<%2Fb>' } as const;
+    assert.deepEqual((await served.broker.streams.config.get(key))?.properties, { data: [{ a: 2 }], interval: '10s' });
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('There are no sections').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('exports all streams and rules to a file, and imports it after a confirmation', async () => {
+    await served.broker.streams.create('CREATE STREAM exported () WITH (DATASOURCE="exported", FORMAT="JSON")');
+    const tab = await served.open('stream-rules?tab=transfer');
+    const { page } = tab;
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export', exact: true }).click()
+    ]);
+    const path = await download.path();
+    await served.broker.streams.delete('stream', 'exported');
+    const file = page.getByLabel('File of an export');
+    await file.setInputFiles({ name: 'other.json', mimeType: 'application/json', buffer: Buffer.from('{"a":1') });
+    await page.getByRole('alert').filter({ hasText: 'not an export' }).waitFor();
+    await file.setInputFiles(path);
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByRole('dialog').getByText('Those of the same names are replaced').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Import' }).click();
+    await page.getByText('The file was imported').waitFor();
+    assert.notEqual(await served.broker.streams.get('stream', 'exported'), undefined);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('adds and deletes plugins and functions in JavaScript, and says where there are no plugins', async () => {
+    const without = await served.open('stream-rules?tab=plugins');
+    await without.page.getByText('Plugins are not available here').waitFor();
+    await without.close();
+    await using server = await startConsole({ plugins: new FakePlugins() });
+    const tab = await openTab(`http://127.0.0.1:${server.port}/stream-rules?tab=plugins`);
+    await logIn(tab, 'ann');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Add a plugin' }).click();
+    await dialog.getByLabel('Name').fill('geo');
+    await dialog.getByLabel('Archive').fill('http://a/geo.txt');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'invalid uri' }).waitFor();
+    await dialog.getByLabel('Archive').fill('http://a/geo.zip');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await page.getByRole('cell', { name: 'geo' }).waitFor();
+    await page.getByRole('button', { name: 'Add a function' }).click();
+    await dialog.getByLabel('Name').fill('area');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('cell', { name: 'area', exact: true }).waitFor();
+    assert.deepEqual(await seriousFindings(tab), []);
+    await page.getByRole('row', { name: 'geo' }).getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No plugins are installed').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('shows viewers all parts without serious findings of axe, and lets them change nothing', async () => {
+    for (const options of [{ colorScheme: 'dark' }, { viewport: { width: 390, height: 844 } }] as const) {
+      const tab = await served.open('stream-rules', 'bob', options);
+      const { page } = tab;
+      for (const view of ['', 'streams', 'tables', 'sources&type=mqtt', 'sinks&type=mqtt', 'connections', 'transfer']) {
+        await page.goto(`${served.base}/stream-rules?tab=${view}`);
+        await page.locator('.tabs').waitFor();
+        await page.waitForFunction('document.querySelector(".loading") === null');
+        for (const name of [/^Add/, /^Export$/, /^Import$/, /^Delete$/, /^Change$/])
+          for (const button of await page.locator('main').getByRole('button', { name }).all())
+            assert.equal(await button.isDisabled(), true, `${view} ${name}`);
+        if ('colorScheme' in options) assert.deepEqual(await seriousFindings(tab), [], view);
+        const width = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+        assert.ok(width <= 0, `${view} is ${width} pixels wider than the window, ${JSON.stringify(options)}`);
+      }
       assert.deepEqual(tab.faults, []);
       await tab.close();
     }

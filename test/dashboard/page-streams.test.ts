@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { paramOf, textOfParam } from '../../adapters/dashboard/page/model/rules.ts';
 import {
+  contentsOf,
+  DDL_WORDS,
   type Definition,
   exampleRows,
   filterOf,
@@ -13,8 +15,10 @@ import {
   rowsOfInputs,
   sinkOf,
   specsOf,
-  streamsIn
+  streamsIn,
+  totalsOf
 } from '../../adapters/dashboard/page/model/streams.ts';
+import { DDL_OPTIONS } from '../../lib/streams/ddl/options.ts';
 
 const DEMO: Definition = {
   Name: 'demo',
@@ -37,6 +41,24 @@ describe('Statements of stream rules in the console', () => {
   it('finds the place in the message of an error', () => {
     assert.deepEqual(placeIn('found "FLOT", expect a type. at line 1, column 23\n  CREATE'), { line: 1, column: 23 });
     assert.equal(placeIn('stream demo fails: Item demo already exists.'), undefined);
+  });
+});
+
+describe('Definitions of streams in the console', () => {
+  it('completes the options of streams and tables that have an effect', () => {
+    const effective = [...DDL_OPTIONS].filter(([, { about }]) => !/without effect/i.test(about)).map(([name]) => name);
+    assert.deepEqual(DDL_WORDS.options.toSorted(), effective.toSorted());
+  });
+
+  it('counts what an export contains, and recognises other files', () => {
+    assert.deepEqual(contentsOf('{"streams":{"a":"CREATE"},"rules":{"r":"{}","s":"{}"}}'), {
+      streams: 1,
+      tables: 0,
+      rules: 2
+    });
+    assert.deepEqual(contentsOf('{"connectionConfig":{"mqtt":"{}"}}'), { streams: 0, tables: 0, rules: 0 });
+    for (const text of ['', 'no', '{}', '[]', 'null', '{"streams":1}', '"text"'])
+      assert.equal(contentsOf(text), undefined, text);
   });
 });
 
@@ -132,6 +154,12 @@ describe('Counters of the nodes of a stream rule', () => {
     );
     assert.equal(nodesOf(metrics)[0].connection, -1);
     assert.equal(nodesOf(metrics)[1].connection, undefined);
+  });
+
+  it('counts the rows that a rule has read and sent, and each error once', () => {
+    const more = { ...metrics, sink_log_0_0_records_out_total: 2, sink_mqtt_1_0_records_in_total: 1 };
+    assert.deepEqual(totalsOf(more), { inputs: 2, outputs: 2, exceptions: 1 });
+    assert.deepEqual(totalsOf({ status: 'stopped' }), { inputs: 0, outputs: 0, exceptions: 0 });
   });
 
   it('computes the rate of a node also after a time without changes, and none after a restart', () => {

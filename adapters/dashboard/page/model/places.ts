@@ -17,6 +17,7 @@ export const VIEWS = {
   rule: 'rule',
   streams: 'stream-rules',
   stream: 'stream-rule',
+  definition: 'stream',
   webhooks: 'webhooks',
   bridges: 'bridges',
   options: 'options',

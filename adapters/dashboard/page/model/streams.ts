@@ -102,6 +102,17 @@ export interface PropertySpec {
   readonly hint: { readonly en_US: string };
 }
 
+/** A type of sources or sinks, as lists have it. */
+export interface TypeRow {
+  readonly name: string;
+  readonly about: { readonly description: { readonly en_US: string } };
+}
+
+/** A type with its properties. */
+export interface TypeDetails extends TypeRow {
+  readonly properties: readonly PropertySpec[];
+}
+
 /** The parameters of a form for properties. */
 export function specsOf(properties: readonly PropertySpec[]): readonly (readonly [string, ParamSpec])[] {
   return properties.map(({ name, type, optional, values, secret, hint, ...rest }) => {
@@ -169,6 +180,22 @@ export function nodesOf(metrics: Metrics): readonly NodeCounts[] {
   });
 }
 
+/** The rows that a rule has read and those that its sinks have received, and its errors. An error counts at every node that it passes, so the most of one node count. */
+export function totalsOf(metrics: Metrics): {
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly exceptions: number;
+} {
+  const nodes = nodesOf(metrics);
+  const sum = (kind: NodeCounts['kind']) =>
+    nodes.filter((node) => node.kind === kind).reduce((total, { outputs }) => total + outputs, 0);
+  return {
+    inputs: sum('source'),
+    outputs: sum('sink'),
+    exceptions: Math.max(0, ...nodes.map(({ exceptions }) => exceptions))
+  };
+}
+
 /** The counters of a node. */
 export function countsOf(metrics: Metrics, name: string): NodeCounts {
   const value = (key: string) => metrics[`${name}_0_${key}`];
@@ -201,4 +228,41 @@ export function outputRate(before: MetricsAt | undefined, now: MetricsAt, name: 
   const elapsed = now.at - before.at;
   const seconds = elapsed < 2_000 ? Math.max(elapsed, 250) / 1_000 : 1;
   return Math.max(0, countsOf(now.metrics, name).outputs - countsOf(before.metrics, name).outputs) / seconds;
+}
+
+/** The words of CREATE STREAM and CREATE TABLE: the types of columns, and the options after WITH. */
+export const DDL_WORDS = {
+  types: ['BIGINT', 'FLOAT', 'STRING', 'DATETIME', 'BOOLEAN', 'BYTEA', 'ARRAY', 'STRUCT'],
+  options: [
+    'DATASOURCE',
+    'FORMAT',
+    'KEY',
+    'CONF_KEY',
+    'STRICT_VALIDATION',
+    'TYPE',
+    'TIMESTAMP',
+    'TIMESTAMP_FORMAT',
+    'RETAIN_SIZE',
+    'SCHEMAID',
+    'KIND',
+    'DELIMITER'
+  ]
+} as const;
+
+/** The numbers of streams, tables and rules in an export. @returns undefined if the text is not an export */
+export function contentsOf(
+  text: string
+): { readonly streams: number; readonly tables: number; readonly rules: number } | undefined {
+  try {
+    const ruleset = JSON.parse(text) as Readonly<Record<string, object>>;
+    if (typeof ruleset !== 'object' || Array.isArray(ruleset)) return undefined;
+    const { streams = {}, tables = {}, rules = {}, ...others } = ruleset;
+    const counts = [streams, tables, rules].map((part) => (typeof part === 'object' ? Object.keys(part).length : -1));
+    if (counts.includes(-1)) return undefined;
+    const [ofStreams, ofTables, ofRules] = counts;
+    if (ofStreams + ofTables + ofRules === 0 && Object.keys(others).length === 0) return undefined;
+    return { streams: ofStreams, tables: ofTables, rules: ofRules };
+  } catch {
+    return undefined;
+  }
 }

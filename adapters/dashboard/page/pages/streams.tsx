@@ -1,131 +1,71 @@
 import { choice, hrefOf } from '../app/place.ts';
-import { streams } from '../app/streams.ts';
-import { Action } from '../parts/confirm.tsx';
-import { Badge, Head, Tabs } from '../parts/facts.tsx';
-import { useLoaded } from '../parts/loading.ts';
-import { Name } from '../parts/name.tsx';
-import { Table } from '../parts/table.tsx';
+import { CopyAs } from '../parts/copy.tsx';
+import { Head, Tabs } from '../parts/facts.tsx';
 import { T } from '../texts.ts';
+import { Connections } from './streams/connections.tsx';
+import { Definitions } from './streams/definitions.tsx';
+import { Plugins } from './streams/plugins.tsx';
+import { Rules } from './streams/rules.tsx';
+import { Ruleset } from './streams/ruleset.tsx';
+import { Sections } from './streams/sections.tsx';
+import { Types } from './streams/types.tsx';
 
 const S = T.streamRules;
-const EVERY_MS = 5_000;
 
-/** The rules over streams, the streams and the tables. */
+const TABS = {
+  rules: { text: T.views.rules, path: '/rules', ctl: ['stream', 'list'] },
+  streams: { text: S.streams, path: '/streams', ctl: ['stream', 'streams'] },
+  tables: { text: S.tables, path: '/tables', ctl: ['stream', 'tables'] },
+  sources: { text: S.sources, path: '/metadata/sources', ctl: undefined },
+  sinks: { text: S.sinks, path: '/metadata/sinks', ctl: undefined },
+  connections: { text: S.connections, path: '/connections', ctl: ['stream', 'connections'] },
+  plugins: { text: S.plugins, path: '/plugins/functions', ctl: ['stream', 'plugins', 'functions'] },
+  transfer: { text: S.transfer, path: undefined, ctl: undefined }
+} as const;
+type TabName = keyof typeof TABS;
+
+/** The rules over streams, and what they use: streams, tables, sources, sinks, connections and plugins. */
 export function Page() {
-  const tab = choice('tab') || 'rules';
+  const chosen = choice('tab');
+  const tab = Object.hasOwn(TABS, chosen) ? (chosen as TabName) : 'rules';
+  const { path, ctl } = TABS[tab];
   return (
     <>
       <Head title={T.views.streams}>
+        {path !== undefined && <CopyAs of="streams" request={{ path }} ctl={ctl} />}
         {tab === 'rules' && (
           <a class="button primary-link" href={hrefOf('stream')}>
             {T.rules.create}
+          </a>
+        )}
+        {(tab === 'streams' || tab === 'tables') && (
+          <a class="button primary-link" href={hrefOf('definition', { kind: tab === 'tables' ? 'table' : undefined })}>
+            {tab === 'tables' ? S.newTable : S.newStream}
           </a>
         )}
       </Head>
       <Tabs
         label={S.parts}
         shown={tab}
-        tabs={[
-          ['rules', T.views.rules],
-          ['streams', S.streams],
-          ['tables', S.tables]
-        ]}
+        tabs={(Object.keys(TABS) as TabName[]).map((name) => [name, TABS[name].text])}
       />
-      {tab === 'rules' ? <Rules /> : <Definitions key={tab} kind={tab === 'tables' ? 'tables' : 'streams'} />}
+      <Shown tab={tab} />
     </>
   );
 }
 
-interface RuleRow {
-  readonly id: string;
-  readonly name?: string;
-  readonly status: string;
-}
-
-function Rules() {
-  const { value, error, reload } = useLoaded(
-    'stream rules',
-    async (signal, isBackground) => (await streams('GET', '/rules', { signal, isBackground })) as readonly RuleRow[],
-    { everyMs: EVERY_MS }
-  );
-  return (
-    <Table
-      caption={T.views.rules}
-      rows={value}
-      error={error}
-      onRetry={reload}
-      keyOf={({ id }) => id}
-      empty={S.noRules}
-      columns={[
-        {
-          head: T.rules.rule,
-          isWide: true,
-          cell: ({ id }) => (
-            <a href={hrefOf('stream', { id })}>
-              <Name of={id} />
-            </a>
-          )
-        },
-        {
-          head: T.rules.state,
-          cell: ({ status }) => <Badge kind={/^running/i.test(status) ? 'good' : 'quiet'}>{status}</Badge>
-        }
-      ]}
-    />
-  );
-}
-
-function Definitions({ kind }: { readonly kind: 'streams' | 'tables' }) {
-  const { value, error, reload } = useLoaded(kind, async (signal) => {
-    const names = (await streams('GET', `/${kind}`, { signal })) as readonly string[];
-    return Promise.all(
-      names
-        .slice(0, 200)
-        .map(
-          async (name) =>
-            (await streams('GET', `/${kind}/${encodeURIComponent(name)}`, { signal })) as { Name: string; sql: string }
-        )
-    );
-  });
+function Shown({ tab }: { readonly tab: TabName }) {
+  if (tab === 'streams') return <Definitions key="stream" kind="stream" />;
+  if (tab === 'tables') return <Definitions key="table" kind="table" />;
+  if (tab === 'sinks') return <Types key="sinks" of="sinks" />;
+  if (tab === 'connections') return <Connections />;
+  if (tab === 'plugins') return <Plugins />;
+  if (tab === 'transfer') return <Ruleset />;
+  if (tab === 'rules') return <Rules />;
   return (
     <>
-      <div class="section-actions">
-        <Action
-          label={kind === 'tables' ? S.newTable : S.newStream}
-          submit={T.access.add}
-          fields={[{ name: 'sql', label: T.rules.statement, type: 'lines', isRequired: true }]}
-          initial={{ sql: kind === 'tables' ? S.tableExample : S.streamExample }}
-          done={S.added}
-          run={({ sql = '' }) => streams('POST', `/${kind}`, { body: { sql } })}
-          onDone={reload}
-        />
-      </div>
-      <Table
-        caption={kind === 'tables' ? S.tables : S.streams}
-        rows={value}
-        error={error}
-        onRetry={reload}
-        keyOf={({ Name: name }) => name}
-        empty={kind === 'tables' ? S.noTables : S.noStreams}
-        columns={[
-          { head: T.access.name, cell: ({ Name: name }) => <Name of={name} /> },
-          { head: T.rules.statement, isWide: true, cell: ({ sql }) => <code>{sql}</code> },
-          {
-            head: '',
-            cell: ({ Name: name }) => (
-              <Action
-                label={T.rules.remove}
-                text={S.removeText}
-                kind="small"
-                isDangerous
-                done={S.removed}
-                run={() => streams('DELETE', `/${kind}/${encodeURIComponent(name)}`)}
-                onDone={reload}
-              />
-            )
-          }
-        ]}
-      />
+      <Types key="sources" of="sources" />
+      <Sections />
     </>
   );
 }

@@ -131,7 +131,7 @@ export function Form({
     setBusy(true);
     setError(undefined);
     try {
-      await onSubmit(values);
+      await onSubmit({ ...firstChoices(fields), ...values });
     } catch (thrown) {
       setError(thrown);
     }
@@ -176,6 +176,13 @@ export function Form({
         )}
       </div>
     </form>
+  );
+}
+
+/** The values of choices that a person has left as they were shown. */
+function firstChoices(fields: readonly FieldRow[]): FieldTexts {
+  return Object.fromEntries(
+    fields.flatMap(({ name, choices }): [string, string][] => (choices?.[0] ? [[name, choices[0][0]]] : []))
   );
 }
 

@@ -29,6 +29,12 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' },
   streams: { load: () => import('../pages/streams.tsx'), group: 'control', icon: 'streams' },
   stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' },
+  definition: {
+    load: () => import('../pages/definition.tsx'),
+    group: 'control',
+    icon: 'streams',
+    within: 'streams'
+  },
   webhooks: { load: () => import('../pages/webhooks.tsx'), group: 'others', icon: 'webhooks' },
   bridges: { load: () => import('../pages/bridges.tsx'), group: 'others', icon: 'bridges' },
   options: { load: () => import('../pages/options.tsx'), group: 'settings', icon: 'options' },

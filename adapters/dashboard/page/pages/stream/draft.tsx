@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { go } from '../../app/place.ts';
+import { choice, go } from '../../app/place.ts';
 import { streams } from '../../app/streams.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Editor } from '../../parts/editor/editor.tsx';
@@ -13,7 +13,6 @@ import { TestRun } from './test-run.tsx';
 import { useDefinitions, useValidation, useWords } from './words.ts';
 
 const S = T.streamRules;
-const EXAMPLE = 'SELECT avg(t) AS t\nFROM demo\nGROUP BY TUMBLINGWINDOW(ss, 10)';
 
 /** A stream rule as the interface has it. */
 export interface StreamRule {
@@ -37,12 +36,18 @@ interface Typed {
 
 function typedOf(rule: StreamRule | undefined): Typed {
   return {
-    sql: rule?.sql ?? EXAMPLE,
+    sql: rule?.sql ?? exampleOver(choice('over')),
     actions: rule?.actions ?? [{ log: {} }],
     name: rule?.name ?? '',
     tags: (rule?.tags ?? []).join(', '),
     options: rule?.options === undefined ? '' : JSON.stringify(rule.options, null, 2)
   };
+}
+
+/** A statement to begin with. @param stream empty: any */
+function exampleOver(stream: string): string {
+  if (stream === '') return 'SELECT avg(t) AS t\nFROM demo\nGROUP BY TUMBLINGWINDOW(ss, 10)';
+  return `SELECT *\nFROM ${/^[\p{L}_][\p{L}\d_]*$/u.test(stream) ? stream : `\`${stream}\``}`;
 }
 
 /** The body of a request that saves a draft. @throws InputError */

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { streams } from '../../app/streams.ts';
-import { type PropertySpec, sinkOf, specsOf } from '../../model/streams.ts';
+import { sinkOf, specsOf, type TypeDetails, type TypeRow } from '../../model/streams.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Field } from '../../parts/fields.tsx';
@@ -14,17 +14,6 @@ const S = T.streamRules;
 
 /** An action of a stream rule: its type, with the properties of the sink. */
 export type Sink = Readonly<Record<string, unknown>>;
-
-/** A type of sources or sinks, as lists have it. */
-export interface TypeRow {
-  readonly name: string;
-  readonly about: { readonly description: { readonly en_US: string } };
-}
-
-/** A type with its properties. */
-export interface TypeDetails extends TypeRow {
-  readonly properties: readonly PropertySpec[];
-}
 
 /** The sinks of a rule, which receive its outputs. */
 export function Sinks({
