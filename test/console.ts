@@ -11,6 +11,7 @@ import './console/pages.ts';
 import './console/connectors.ts';
 import './console/settings.ts';
 import './console/speed.ts';
+import './console/traces.ts';
 import './console/viewer.ts';
 import './console/websocket.ts';
 import { checkAreas } from './console/setup.ts';

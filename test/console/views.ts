@@ -10,6 +10,8 @@ export const VIEWS: readonly string[] = [
   'tail?filter=none',
   'why',
   'why?topic=Commands%2F1&client=meter-1',
+  'traces',
+  'traces?id=1',
   'websocket?will.topic=w&sessionExpiryInterval=60',
   'access?clientid=meter-1&action=publish&topic=a',
   'access?tab=rules',

@@ -12,6 +12,7 @@ export const VIEWS = {
   tail: 'tail',
   why: 'why',
   websocket: 'websocket',
+  traces: 'traces',
   access: 'access',
   rules: 'rules',
   rule: 'rule',

@@ -23,6 +23,7 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   tail: { load: () => import('../pages/tail.tsx'), group: 'observe', icon: 'tail' },
   alarms: { load: () => import('../pages/alarms.tsx'), group: 'observe', icon: 'alarms' },
   why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' },
+  traces: { load: () => import('../pages/traces.tsx'), group: 'find', icon: 'traces' },
   websocket: { load: () => import('../pages/websocket.tsx'), group: 'find', icon: 'websocket' },
   access: { load: () => import('../pages/access.tsx'), group: 'control', icon: 'access' },
   rules: { load: () => import('../pages/rules.tsx'), group: 'control', icon: 'rules' },

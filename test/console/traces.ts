@@ -1,0 +1,67 @@
+// Traces in a real browser.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+import { describeConsole } from './setup.ts';
+
+describeConsole('Traces in the console', (served) => {
+  it('starts a trace, shows its lines as they come, and keeps them in place while one is read', async () => {
+    const tab = await served.open('traces');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    await page.getByText('There are no traces').waitFor();
+    await page.getByRole('button', { name: 'New trace' }).click();
+    await dialog.getByRole('button', { name: 'Start the trace' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'give at least one of' }).waitFor();
+    await dialog.getByLabel('Client id').fill('<b>traced</b>');
+    await dialog.getByLabel('Topic filter').fill('traced/#');
+    await dialog.getByLabel('Duration').selectOption('3600');
+    await dialog.getByRole('button', { name: 'Start the trace' }).click();
+    await page.getByRole('link', { name: 'Lines of trace' }).click();
+    await page.getByText('No lines yet').waitFor();
+    const client = await served.broker.connect({ clientId: '<b>traced</b>' });
+    await client.publish('traced/a', 'first', { qos: 1 });
+    const published = page.getByRole('button', { name: 'message.publish' });
+    await published.click();
+    await page.locator('.below', { hasText: '"payload": "first"' }).waitFor();
+    await client.publish('traced/a', 'second', { qos: 1 });
+    await page.getByText('newer rows wait').waitFor();
+    assert.equal(await published.count(), 1);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await published.nth(1).waitFor();
+
+    const saving = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as JSON lines' }).click();
+    const saved = readFileSync(await (await saving).path(), 'utf8')
+      .trim()
+      .split('\n');
+    const payloads = saved.map((line) => JSON.parse(line)).filter(({ event }) => event === 'message.publish');
+    assert.deepEqual(
+      payloads.map(({ payload }) => payload),
+      ['first', 'second']
+    );
+
+    await page.reload();
+    await published.nth(1).waitFor();
+    await page.getByRole('button', { name: 'Stop and delete' }).click();
+    await dialog.getByRole('button', { name: 'Stop and delete' }).click();
+    await page.getByText('There are no traces').waitFor();
+    assert.deepEqual(served.broker.monitor.traces.list(), []);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('lets viewers watch a trace, but not start or delete one', async () => {
+    const { id } = served.broker.monitor.traces.start({ clientId: 'meter-1', durationMs: 60_000 });
+    const tab = await served.open(`traces?id=${id}`, 'bob');
+    for (const name of ['New trace', 'Stop and delete']) {
+      const button = tab.page.getByRole('button', { name });
+      await button.waitFor();
+      assert.equal(await button.isDisabled(), true, name);
+      assert.match((await button.getAttribute('title')) ?? '', /administrator/);
+    }
+    served.broker.monitor.traces.delete(id);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+});
