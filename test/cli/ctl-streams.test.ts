@@ -81,6 +81,14 @@ describe('embermq ctl stream', () => {
     assert.equal(await out(['drop-table', 'names']), 'Table names is dropped.\n');
   });
 
+  it('lists the functions of statements', async () => {
+    const [first] = (await out(['sql-functions'])).split('\n', 1);
+    const { name, kind, params, about } = JSON.parse(first);
+    assert.equal(name, 'abs');
+    assert.deepEqual([kind, params.length], ['scalar', 1]);
+    assert.match(about, /without its sign/);
+  });
+
   it('creates, shows and drops connections, sections and schemas', async () => {
     const connection = { id: 'plant', typ: 'mqtt', props: { server: 'tcp://plant', password: 'p' } };
     const file = () => withFile(JSON.stringify(connection));

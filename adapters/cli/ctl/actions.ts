@@ -137,6 +137,7 @@ const ABOUT = {
     'stream explain': 'show the plan of a stream rule',
     'stream validate': 'check a stream rule without creating it',
     'stream check': 'check a statement, and print its errors with their places',
+    'stream sql-functions': 'list the functions of statements',
     'stream test':
       'run a query over sample rows: a JSON file with sql and rows: [{"stream": "demo", "values": {"a": 1}}]',
     'stream sql':

@@ -149,6 +149,7 @@ export const SERVICE: readonly Operation[] = [
     name: 'listBuiltinFunctions',
     method: 'GET',
     path: '/metadata/functions',
+    ctl: { 'stream sql-functions': 'name kind params about' },
     descr: 'The functions of statements',
     data: listOf(
       componentOf('Function', {
