@@ -82,6 +82,11 @@ export class Announcer {
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
+  /** Record a message that is refused to the app or to a rule. An error informs the publisher, so there is no event. */
+  refused({ topic, qos, clientId }: Message, reason: DropReason, refusal: RefusalReason | undefined): void {
+    this.#drops.drop(topic, qos, clientId, refusal?.code ?? reason, undefined, 1, refusal?.detail, undefined);
+  }
+
   /** Count a message without subscribers, as `dropped` does. */
   unsubscribed(message: Message, route: UnsubscribedRoute): void {
     if (message.isSystem) return;

@@ -330,6 +330,34 @@ describe('The record of a PUBLISH that is refused after its right was checked', 
     ]);
   });
 
+  it('names the publish hook for messages of the app and of a rule', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.on('error', () => {});
+    const actions = [{ name: 'republish', params: { target_topic: 'broken/rule', payload_tmpl: 'x', target_qos: 0 } }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "in"', actions });
+    broker.hook('publish', ({ message: { topic } }) => {
+      if (topic.startsWith('broken')) throw new Error('a mistake');
+      return topic !== 'no';
+    });
+    await assert.rejects(async () => broker.publish('no', 'x'), { code: 'NOT_AUTHORIZED' });
+    await assert.rejects(async () => broker.publish('broken/app', 'x', { qos: 1 }), { code: 'NOT_AUTHORIZED' });
+    await broker.publish('in', 'x');
+    await kit.clock.settle();
+    const found = broker.monitor.reasons.list({ code: 'publish_hook' }).entries;
+    const detail = 'it has failed, or gave no answer in time';
+    assert.deepEqual(
+      found.map(({ topic, qos, detail }) => ({ topic, qos, detail })),
+      [
+        { topic: 'broken/rule', qos: 0, detail },
+        { topic: 'broken/app', qos: 1, detail },
+        { topic: 'no', qos: 0, detail: undefined }
+      ]
+    );
+    const { causes } = await broker.monitor.why({ topic: 'broken/app', publisher: '' });
+    assert.equal(causes[0].code, 'publish_hook');
+  });
+
   it('names the check of topics below $SYS, also for a will and a delayed message', async () => {
     await using kit = await createTestBroker();
     const will = { topic: '$SYS/will', payload: 'x' } as const;

@@ -268,7 +268,11 @@ export class OwnMessages {
   /** @returns the number of subscribers that accepted it */
   #act(outcome: PublishDecision): number {
     const { routing, pressure } = this.#host;
-    if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
+    if (outcome.reasonCode !== 0) {
+      const { message, reasonCode, decider } = outcome;
+      this.#services.announcer.refused(message, dropReason(reasonCode), decider);
+      throw refusedByHook(outcome);
+    }
     if (outcome.route.kind !== TopicKind.delayed) {
       const route = routing.freshened(outcome.route);
       const decider = pressure.isRefusing ? this.#publishing.refusal(outcome.message, route) : undefined;
