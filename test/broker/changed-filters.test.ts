@@ -27,6 +27,27 @@ async function unsubscribed(client: RawClient, ...unsubscriptions: string[]): Pr
   return [...(await client.next('unsuback')).granted];
 }
 
+describe('The record of a subscription whose filter was changed', () => {
+  it('names the filter that the client requested', async () => {
+    const rewrite = [{ filter: 'old/#', pattern: '^old/(.+)$', target: 'new/$1' }];
+    await using broker = await startBroker({ rewrite });
+    const client = await rawClient(broker, { clientId: 'c' });
+    assert.deepEqual(await granted(client, 1, { topic: 'old/1', qos: 1 }), [1]);
+    assert.deepEqual(await granted(client, 2, { topic: 'x', qos: 0 }), [0]);
+    const { entries } = broker.monitor.reasons.list({ clientId: 'c', code: 'subscribed' });
+    assert.deepEqual(
+      entries.map(({ topic, detail }) => [topic, detail]),
+      [
+        ['x', undefined],
+        ['new/1', 'requested as "old/1"']
+      ]
+    );
+    const { causes } = await broker.monitor.why({ topic: 'old/1', clientId: 'c', at: 1 });
+    const later = causes.find(({ code }) => code === 'subscribed_later');
+    assert.match(later?.text ?? '', /"new\/1".*requested as "old\/1"/);
+  });
+});
+
 describe('An authorizeSubscribe hook that returns a filter', () => {
   it('subscribes the client to that filter; the client unsubscribes with the one that it sent', async () => {
     await using broker = await startBroker({ hooks: PREFIXED });

@@ -297,7 +297,7 @@ export class Subscribing {
     if (!this.#requests.note(session, mountedFilter(requested, session.client.mountpoint), stored))
       return this.#refused(session, requested, ReasonCode.quotaExceeded, DECIDERS.tooManyNames);
     if (isGone(session)) return ReasonCode.unspecifiedError; // a listener of the previous subscription's removal ended it
-    const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
+    const subscription = this.#put(session, stored, { ...request, qos: granted }, ids, request.topic);
     if (isGone(session)) return ReasonCode.unspecifiedError;
     this.#host.sourceReview.note(session, subscription, decision, epoch);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
@@ -316,7 +316,8 @@ export class Subscribing {
     session: Session,
     filter: string,
     options: SubscriptionOptions,
-    ids: readonly number[] | undefined
+    ids: readonly number[] | undefined,
+    requested: string
   ): Subscription {
     const { events, reasons } = this.#services;
     const { routing } = this.#host;
@@ -326,7 +327,10 @@ export class Subscribing {
     if (subscription === undefined) {
       subscription = new Subscription(outlet, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
       this.#host.sessions.addSubscription(session, subscription);
-      reasons.add('subscribed', { clientId: session.client.clientId, topic: filter, qos });
+      const { clientId, mountpoint } = session.client;
+      const detail =
+        mountedFilter(requested, mountpoint) === filter ? undefined : `requested as ${JSON.stringify(requested)}`;
+      reasons.add('subscribed', { clientId, topic: filter, qos, detail });
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
       subscription.change(options, ids);

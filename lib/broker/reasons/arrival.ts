@@ -226,7 +226,7 @@ interface Timed {
 
 function recordedCauses(record: KeptRecord, question: CheckedQuestion): Timed[] {
   const { row, clientId, publisher, topic, rule, qos, count, at, since, code: record_ } = record;
-  const isLater = record_ === 'subscribed' && record.detail === undefined && clientId === question.clientId;
+  const isLater = record_ === 'subscribed' && clientId === question.clientId;
   const code = isLater ? 'subscribed_later' : clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause);
   if (code === undefined) return [];
   if (isLater && (!question.isTimed || since <= question.at)) return [];
