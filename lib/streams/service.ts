@@ -337,7 +337,10 @@ export class StreamService
 
   #changed(rule: string, isRunning: boolean, reason: string | undefined): void {
     if (isRunning) this.#host.emit('streamRule.started', { rule });
-    else this.#host.emit('streamRule.stopped', { rule, reason });
+    else {
+      if (reason !== undefined) this.#host.recorded('rule_stopped', { rule, detail: reason });
+      this.#host.emit('streamRule.stopped', { rule, reason });
+    }
   }
 
   /** Report an error of an item, with repetitions suppressed. */

@@ -84,6 +84,12 @@ describe('an authentication that expires', () => {
     await assert.rejects(client.reauthenticate(Buffer.from('-1')));
     await kit.clock.settle();
     assert.deepEqual(ends, ['c reauthentication_failed 135']);
+    const [cause] = (await kit.broker.monitor.why({ topic: 'a', clientId: 'c' })).causes;
+    assert.deepEqual([cause.code, cause.kind], ['reauthentication_failed', 'recorded']);
+    assert.match(
+      cause.text,
+      /^The re-authentication of client "c" was refused, and its connection was closed: .*expired/
+    );
   });
 
   it('follows corrections of the wall clock', async () => {

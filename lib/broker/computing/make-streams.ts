@@ -152,6 +152,7 @@ export function makeStreams(
     reopenRules: (ids) => parts.kept.rules.reopen(ids),
     sinkCreated: () => parts.kept.rules.reconnect(),
     emit: (event, value) => events.emit(event, value),
+    recorded: (code, error) => services.reasons.add(code, error),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),
     warn: (text) => events.emit('streams.warned', { text })

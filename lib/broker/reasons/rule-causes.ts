@@ -1,6 +1,5 @@
-// The causes that are in a rule: it does not run, or its last examples show that WHERE excluded the message; of a rule
-// over streams also its errors, which are recorded for rules over events. Examples are taken at most once in 100 ms, so
-// a rule without one about a message proves nothing.
+// The causes that are in a rule: it does not run, or its last examples show that WHERE excluded the message. Its errors
+// are recorded. Examples are taken at most once in 100 ms, so a rule without one about a message proves nothing.
 
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
@@ -58,24 +57,12 @@ async function ofStreamRule({ rule, now }: RuleQuestion, { api }: Streams): Prom
   const { state, text } = await rules.status(rule);
   if (state !== 'connected')
     return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };
-  const { rejected, errors } = await rules.samples(rule);
-  const causes = [
-    ...rejected.map(({ at, reason, values }) =>
-      reason === 'late'
-        ? sampled('row_late', at, { ...known, detail: shown(values) })
-        : sampled('where_false', at, { ...known, detail: `${reason}, with ${shown(values)}` })
-    ),
-    ...errors.map(({ at, node, message }) =>
-      sampled(
-        node.startsWith('sink') ? 'target_refused' : node.startsWith('source') ? 'payload_invalid' : 'function_failed',
-        at,
-        {
-          ...known,
-          detail: `${node}: ${cut(message)}`
-        }
-      )
-    )
-  ];
+  const { rejected } = await rules.samples(rule);
+  const causes = rejected.map(({ at, reason, values }) =>
+    reason === 'late'
+      ? sampled('row_late', at, { ...known, detail: shown(values) })
+      : sampled('where_false', at, { ...known, detail: `${reason}, with ${shown(values)}` })
+  );
   return { causes, isComplete: false }; // an input of a stream rule is sampled about once a second
 }
 

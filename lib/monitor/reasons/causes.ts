@@ -55,6 +55,11 @@ export const CAUSES = {
     (e) => `The authentication of ${client(e)} has expired${because(e)}.`,
     'Give the client a new token; MQTT 5.0 clients can re-authenticate before the token expires.'
   ),
+  reauthentication_failed: row(
+    'recorded',
+    (e) => `The re-authentication of ${client(e)} was refused, and its connection was closed${because(e)}.`,
+    'Give the client credentials that its source of authentication, or the hook of the app, accepts.'
+  ),
   banned: row(
     'recorded',
     (e) => `${begin(client(e))} is banned${because(e)}.`,
@@ -317,17 +322,17 @@ export const CAUSES = {
     'Compare the values with the WHERE of the rule.'
   ),
   payload_invalid: row(
-    ['recorded', 'sampled'],
+    'recorded',
     (e) => `The payload of a message to ${topicOf(e)} could not be decoded for ${ruleOf(e)}${because(e)}.`,
     'Send JSON, or use a function or a format for the payload that is sent.'
   ),
   function_failed: row(
-    ['recorded', 'sampled'],
+    'recorded',
     (e) => `A function of ${ruleOf(e)} failed${because(e)}.`,
     'Check the arguments of the function, and test the rule with this message.'
   ),
   target_refused: row(
-    ['recorded', 'sampled'],
+    'recorded',
     (e) => `The target of an action of ${ruleOf(e)} did not accept the message${because(e)}.`,
     'Check the resource or sink, and its server.'
   ),

@@ -20,9 +20,6 @@ export type DerivedCode =
   | 'right_withdrawn'
   | 'rule_stopped'
   | 'where_false'
-  | 'payload_invalid'
-  | 'function_failed'
-  | 'target_refused'
   | 'row_late';
 
 /**

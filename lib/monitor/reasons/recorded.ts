@@ -53,6 +53,7 @@ const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, CauseCode>>> 
   expired: 'session_ended',
   expired_token: 'token_expired',
   packet_too_large: 'packet_too_large',
+  reauthentication_failed: 'reauthentication_failed',
   slow_consumer: 'slow_consumer'
 };
 

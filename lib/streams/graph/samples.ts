@@ -30,9 +30,12 @@ export class StreamSampler {
   readonly errors: SampleRing<ErrorSample>;
   readonly rejected: SampleRing<RejectedSample>;
   readonly #pace: SamplePace;
+  /** Called with each sample of an error. */
+  readonly #errorAdded: (node: string, message: string) => void;
 
-  constructor(pace: SamplePace) {
+  constructor(pace: SamplePace, errorAdded: (node: string, message: string) => void) {
     this.#pace = pace;
+    this.#errorAdded = errorAdded;
     this.inputs = new SampleRing(pace);
     this.outputs = new SampleRing(pace);
     this.errors = new SampleRing(pace);
@@ -63,6 +66,7 @@ export class StreamSampler {
     const text = hideInText(errorText(error)).slice(0, MAX_TEXT);
     const message = Buffer.from(text).toString(); // a copy, so that it does not keep a longer text in memory
     this.errors.add({ at: this.#pace.now(), json: '', isCut: false, node, message });
+    this.#errorAdded(node, message);
   }
 
   /** Discard the samples. */

@@ -5,7 +5,6 @@
 
 import type { ActorRef, RuleRun } from '../../base/actor.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { SamplePace } from '../../base/collections/samples.ts';
 import { errorText, StateError } from '../../base/errors.ts';
 import { OPEN_MS } from '../../targets/opener.ts';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
@@ -153,8 +152,8 @@ export class DefinedStreamRule {
   }
 
   /** The samples of the rule, which its runs share. */
-  sampler(pace: SamplePace): StreamSampler {
-    return (this.#sampler ??= new StreamSampler(pace));
+  sampler(...[pace, errorAdded]: ConstructorParameters<typeof StreamSampler>): StreamSampler {
+    return (this.#sampler ??= new StreamSampler(pace, errorAdded));
   }
 
   /** The rows that its streams have produced while it is being replaced. */

@@ -58,6 +58,37 @@ describe('The causes in a rule', () => {
     assert.equal(none.text, 'Rule "none" is not running: no rule has this id.');
   });
 
+  it('records errors of a rule over streams: a payload, a function and a target', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    const refuse = () => {
+      throw new Error('the pump is off');
+    };
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await broker.streams.rules.create({
+      id: 'function',
+      sql: 'SELECT abs(concat("x", t)) AS t FROM s',
+      actions: [() => 0]
+    });
+    await broker.streams.rules.create({ id: 'target', sql: 'SELECT t FROM s', actions: [refuse] });
+    await broker.publish('a/1', 'no json');
+    await kit.clock.advance(200);
+    await broker.publish('a/1', '{"t": 75}');
+    await kit.clock.advance(200);
+    for (const [rule, code, text] of [
+      ['function', 'function_failed', /^A function of rule "function" failed: .*string\(x75\)/],
+      ['target', 'target_refused', /^The target of an action of rule "target" .*the pump is off/]
+    ] as const) {
+      const causes = await causesOf(broker, rule);
+      assert.deepEqual(codesOf(causes).sort(), [`${code} recorded`, 'payload_invalid recorded'].sort(), rule);
+      assert.match(causes.find((cause) => cause.code === code)?.text ?? '', text);
+    }
+    await broker.streams.rules.delete('target');
+    const kept = broker.monitor.reasons.list({ rule: 'target' }).entries.map(({ code }) => code);
+    assert.deepEqual(kept, ['target_refused', 'payload_invalid'], 'records outlive the rule');
+  });
+
   it('shows late rows and conditions of a rule over streams', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
