@@ -8,6 +8,7 @@ import './console/hosted.ts';
 import './console/hostile.ts';
 import './console/large.ts';
 import './console/pages.ts';
+import './console/access.ts';
 import './console/connectors.ts';
 import './console/settings.ts';
 import './console/speed.ts';

@@ -7,10 +7,13 @@ import { Dialog } from './dialog.tsx';
 import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
 import { notify } from './notices.tsx';
 
-/** The properties of a button that viewers see but cannot use. @param isReady false: it cannot be used yet */
-export function forAdministrators(isReady = true): { readonly disabled: boolean; readonly title: string | undefined } {
+/** The properties of a button that viewers see but cannot use. @param isReady false: it cannot be used yet @param reason the reason of that, to be shown */
+export function forAdministrators(
+  isReady = true,
+  reason?: string
+): { readonly disabled: boolean; readonly title: string | undefined } {
   const mayDo = isAdministrator.value;
-  return { disabled: !mayDo || !isReady, title: mayDo ? undefined : T.errors.forbidden };
+  return { disabled: !mayDo || !isReady, title: mayDo ? reason : T.errors.forbidden };
 }
 
 /** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
@@ -27,7 +30,8 @@ export function Action({
   run,
   onDone,
   children,
-  kind = ''
+  kind = '',
+  prevented
 }: {
   /** The name by which an address opens the dialog: `do=kick`. */
   readonly name?: string;
@@ -47,10 +51,12 @@ export function Action({
   /** Further content of the dialog, such as commands to copy. */
   readonly children?: ComponentChildren | ((values: FieldTexts) => ComponentChildren);
   readonly kind?: string;
+  /** The reason why no one can do this at present; undefined: an administrator can. */
+  readonly prevented?: string | undefined;
 }) {
   const [isClicked, setClicked] = useState(false);
   const isAsked = name !== undefined && choice('do') === name;
-  const isOpen = isAdministrator.value && (isClicked || isAsked);
+  const isOpen = isAdministrator.value && prevented === undefined && (isClicked || isAsked);
   const close = () => {
     setClicked(false);
     if (isAsked) choose({ do: undefined });
@@ -60,7 +66,7 @@ export function Action({
       <button
         type="button"
         class={isDangerous ? `danger ${kind}` : kind}
-        {...forAdministrators()}
+        {...forAdministrators(prevented === undefined, prevented)}
         onClick={() => setClicked(true)}
       >
         {label}

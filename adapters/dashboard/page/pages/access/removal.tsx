@@ -18,6 +18,7 @@ export function Removal({
   readonly isDangerous?: boolean;
   readonly done: string;
   readonly onDone: () => void;
+  readonly prevented?: string | undefined;
   readonly children?: ComponentChildren;
 }) {
   return (

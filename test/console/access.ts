@@ -1,0 +1,82 @@
+// Applications and users of the console in a real browser.
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { describeConsole } from './setup.ts';
+
+describeConsole('Applications and users in the console', (served) => {
+  it('shows a new secret of an application once, disables it, lets it expire, and removes it', async () => {
+    const tab = await served.open('access?tab=apps');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    const shown = page.locator('main [role=status] code');
+    await page.getByRole('button', { name: 'Add an application' }).click();
+    await dialog.getByLabel(/^Id/).fill('a/b');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByText('The secret of a/b is shown only now').waitFor();
+    const { applications } = served.broker;
+    const first = (await shown.textContent()) ?? '';
+    assert.ok(await applications.verify('a/b', first));
+    const row = page.getByRole('row', { name: /^a\/b/ });
+    await row.getByRole('button', { name: 'New secret' }).click();
+    await dialog.getByRole('button', { name: 'New secret' }).click();
+    await page.getByText('The application was changed').waitFor();
+    await shown.filter({ hasNotText: first }).waitFor();
+    const second = (await shown.textContent()) ?? '';
+    assert.equal(await applications.verify('a/b', first), undefined);
+    assert.ok(await applications.verify('a/b', second));
+    await page.reload();
+    await row.waitFor();
+    assert.equal(await page.getByText(second).count(), 0);
+    await row.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel('Expires').fill('2001-02-03T04:05:06');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('expired').waitFor();
+    await row.getByText('2001-02-03 04:05:06').waitFor();
+    await row.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel('State').selectOption('disabled');
+    await dialog.getByLabel('Expires').fill('');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('disabled').waitFor();
+    assert.deepEqual([applications.get('a/b')?.isEnabled, applications.get('a/b')?.expiresAt], [false, undefined]);
+    await row.getByRole('button', { name: 'Remove' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('There are no applications').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('keeps the last administrator, and says why', async () => {
+    const tab = await served.open('access?tab=users');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    const own = page.getByRole('row', { name: /^ann you administrator/ });
+    await own.waitFor();
+    for (const name of ['Role', 'Remove']) assert.equal(await own.getByRole('button', { name }).isDisabled(), true);
+    assert.match((await own.getByRole('button', { name: 'Role' }).getAttribute('title')) ?? '', /last administrator/);
+    assert.match((await own.getByRole('button', { name: 'Remove' }).getAttribute('title')) ?? '', /yourself/);
+    await page.getByRole('button', { name: 'Add a user' }).click();
+    await dialog.getByLabel(/^User/).fill('admin');
+    await dialog.getByLabel(/^Password/).fill('a long password');
+    await dialog.getByLabel('Role').selectOption('administrator');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    const other = page.getByRole('row', { name: /^admin administrator/ });
+    await other.waitFor();
+    assert.equal(await own.getByRole('button', { name: 'Role' }).isDisabled(), false);
+    assert.match(
+      (await other.getByRole('button', { name: 'Remove' }).getAttribute('title')) ?? '',
+      /cannot be removed/
+    );
+    await own.getByRole('button', { name: 'New password' }).click();
+    await dialog.getByText('Your session ends').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('tells a viewer that applications and users are for administrators', async () => {
+    const tab = await served.open('access?tab=apps', 'bob');
+    assert.equal(await tab.page.getByRole('button', { name: 'Add an application' }).isDisabled(), true);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+});
