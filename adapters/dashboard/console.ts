@@ -35,6 +35,8 @@ interface ConsoleRoute {
 const MAX_LOGIN_BYTES = 16_384;
 /** Maximum size of a body with watches: 200 topics for each of some views. */
 const MAX_WATCHES_BYTES = 1_048_576;
+/** Maximum size of the body of a request in a body: names have at most 65,535 bytes, which percent escapes make three times as long. */
+const MAX_REQUEST_BYTES = 1_048_576;
 const ASSETS = '/assets/';
 const JSON_HEADERS = {
   'content-type': 'application/json',
@@ -80,6 +82,7 @@ export class Console implements Service {
       { method: 'GET', path: '/session', run: (call) => this.#session(call) },
       { method: 'POST', path: '/login', run: (call) => this.#login(call) },
       { method: 'POST', path: '/logout', run: (call) => this.#logout(call) },
+      { method: 'POST', path: '/requests', run: (call) => this.#requestIn(call) },
       { method: 'GET', path: '/live', run: (call) => this.#openLive(call) },
       { method: 'GET', path: '/mqtt', run: () => this.#missUpgrade() },
       { method: 'PUT', path: '/live/:id', run: (call, { id }) => this.#setLive(call, id) }
@@ -171,6 +174,26 @@ export class Console implements Service {
   #record(call: Call, name: 'login' | 'logout', caller: Caller): void {
     const row = { name, method: 'POST', path: `/${name}` } as const;
     this.#audit.add({ call, row, params: {}, caller }, { status: 200, code: 0 });
+  }
+
+  /**
+   * A request to one of the interfaces, in the body of another one, because URLs cannot have every name: servers limit their length, and browsers
+   * resolve `.` and `..`. Everything that is checked for the request itself is checked here, too.
+   * @throws Fault notJson, missingParameter, bodyTooLarge, unknownPath
+   */
+  async #requestIn(call: Call): Promise<Answer> {
+    await this.#guard.admit(call, true);
+    const { method, path, body } = await this.#bodyOf(call, MAX_REQUEST_BYTES);
+    if (typeof method !== 'string' || !/^(GET|POST|PUT|DELETE)$/.test(method) || typeof path !== 'string')
+      throw new Fault(
+        'missingParameter',
+        'the body must be an object with "method", which is GET, POST, PUT or DELETE, and "path", which begins with /api/ or /streams/'
+      );
+    const mark = `${path}?`.indexOf('?');
+    const sent = { method, path: path.slice(0, mark), query: path.slice(mark + 1) };
+    if (this.#below(sent.path) === undefined) throw this.#unknown({ ...call, ...sent });
+    const answer = await this.answer({ ...call, ...sent, body: async () => ({ value: body }) });
+    return answer ?? this.#refusal(this.#unknown({ ...call, ...sent }), call);
   }
 
   /** @throws Fault notJson, missingParameter, bodyTooLarge */

@@ -121,4 +121,75 @@ describeConsole('Observing topics, clients and messages', (served) => {
     assert.equal(served.broker.sessions.has('meter-1'), true);
     await viewer.close();
   });
+
+  it('opens client ids and topics that are longer than a URL, "." and "..", or only blanks', async () => {
+    const { broker } = served;
+    const names = ['long '.repeat(12_000), 'é'.repeat(10_000), '.', '..', '   '];
+    const tab = await served.open('clients');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    for (const name of names) {
+      if (!broker.sessions.has(name)) await broker.connect({ clientId: name });
+      const client = broker.sessions.get(name);
+      await (await broker.connect({ clientId: 'writer' })).publish(name, 'kept', { retain: true });
+      await page.goto(`${served.base}/clients?_like_clientid=`);
+      const index = names.indexOf(name);
+      const query = new URLSearchParams({ id: name, tab: 'chart' });
+      const address = `${new URL(served.base).pathname}/client${name.length > 600 ? '#' : '?'}${query}`;
+      await page.evaluate(
+        `history.pushState(null, '', ${JSON.stringify(address)}); dispatchEvent(new PopStateEvent('popstate'))`
+      );
+      for (const visit of ['link', 'reload']) {
+        if (visit === 'reload') await page.reload();
+        await page.getByRole('img', { name: 'Current state: connected' }).waitFor();
+        await page.getByRole('row').filter({ hasText: 'accepted' }).waitFor();
+      }
+      for (const part of ['Queue', 'Decisions on rights', 'History']) {
+        await page.getByRole('link', { name: part }).click();
+        await page.locator('main:not(:has(.loading)):not(:has(.problem)) h1').waitFor();
+      }
+      await page.getByRole('button', { name: 'Trace' }).click();
+      await dialog.getByRole('button', { name: 'Trace' }).click();
+      await page.getByText('The trace was started').first().waitFor();
+      await page.getByRole('button', { name: 'Kick' }).click();
+      await dialog.getByRole('button', { name: 'Kick' }).click();
+      await page.getByText('There is no session with this client id').waitFor();
+      assert.equal(client.state, 'gone', `name ${index}`);
+      await page.goto(`${served.base}/topics`);
+      await page.getByRole('textbox', { name: 'Topic or topic filter' }).fill(name);
+      await page.getByRole('button', { name: 'Show', exact: true }).click();
+      await page.locator('.detail pre').filter({ hasText: 'kept' }).waitFor();
+      await page.getByRole('button', { name: 'Delete', exact: true }).click();
+      await dialog.getByRole('button', { name: 'Delete' }).click();
+      await page.getByText('This topic has no retained message').waitFor();
+      assert.equal(await broker.retained.get(name), undefined);
+    }
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('keeps the filter, the condition and the events of a tail in its address, and pauses with a key', async () => {
+    const tab = await served.open('tail?filter=late/%23&where=qos%20>%200');
+    const { page } = tab;
+    await page.getByText('Space pauses and resumes, C clears').waitFor();
+    await page.getByLabel('Events').selectOption({ label: 'Connections' });
+    await page.getByLabel('Where').fill('');
+    await page.getByLabel('Topic filter').fill('');
+    await page.waitForURL(/tail\?names=client\.connected/);
+    const address = page.url();
+    await page.goto(`${served.base}/`);
+    await page.goto(address);
+    await page.getByText('Waiting for messages').waitFor();
+    const row = page.getByRole('row').filter({ hasText: 'client.connected' });
+    for (let tries = 0; tries < 200 && !(await row.first().isVisible()); tries++)
+      await served.broker.connect({ clientId: 'tailed-late' });
+    await row.first().getByRole('link', { name: 'tailed-late' }).waitFor();
+    await page.locator('main h1').focus();
+    await page.keyboard.press(' ');
+    await page.getByText('Paused.').waitFor();
+    await page.keyboard.press('c');
+    await page.getByText('Waiting for messages').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
 });

@@ -18,7 +18,7 @@ import {
 import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
-import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { addressOf, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
 import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/model/rules.ts';
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
@@ -27,6 +27,7 @@ import {
   prefixesAbove,
   shownRows,
   type TopicRow,
+  watchable,
   watchedFilter
 } from '../../adapters/dashboard/page/model/tree.ts';
 
@@ -45,6 +46,23 @@ describe('Addresses of views', () => {
   it('finds the overview at the mount, with or without a slash', () => {
     for (const path of ['/console', '/console/']) assert.equal(placeOf(path, '', '/console/').view, 'overview');
     assert.equal(placeOf('/', '', '/').view, 'overview');
+  });
+
+  it('places choices that are too long for servers behind the hash, which browsers do not send', () => {
+    const id = `${'a/é '.repeat(16_000)}`;
+    const url = new URL(`/console/${addressOf('client', { id, tab: 'chart' })}`, 'http://host');
+    assert.equal(url.search, '');
+    assert.deepEqual(placeOf(url.pathname, url.search, '/console/', url.hash), {
+      view: 'client',
+      choices: { id, tab: 'chart' }
+    });
+  });
+
+  it('tells the paths that cannot be the URL of a request', () => {
+    for (const path of ['api/clients/.', 'api/clients/../acl_cache', `api/clients/${'x'.repeat(2_000)}`])
+      assert.equal(isSendable(path), false, path.slice(0, 40));
+    for (const path of ['api/clients/...', 'api/clients/a.b', 'api/x/why?topic=../a/..'])
+      assert.equal(isSendable(path), true, path);
   });
 
   it('finds no view for unknown addresses and those outside of the mount', () => {
@@ -177,6 +195,17 @@ describe('Copied commands', () => {
     assert.equal(ctlText(['clients', 'kick', '--', '-x `id`']), "embermq ctl clients kick -- '-x `id`'");
   });
 
+  it('sends a request that cannot be a URL in the body of another one', () => {
+    assert.equal(
+      curlText('http://host/console/api', 'ann', { method: 'DELETE', path: '/clients/..' }),
+      `curl -u ann -H 'Content-Type: application/json' -d '{"method":"DELETE","path":"/api/clients/.."}' http://host/console/requests`
+    );
+    assert.match(
+      curlText('http://host/api', 'ann', { path: `/clients/${'x'.repeat(2_000)}` }),
+      /http:\/\/host\/requests$/
+    );
+  });
+
   it('passes hostile names through a shell unchanged', { skip: process.platform === 'win32' }, () => {
     const hostile = ["a'b", '$HOME', '`id`', 'a\nb', '!x', '*', ' ', '', '<img src=x>', '\u202Ex'];
     for (const name of hostile) {
@@ -221,6 +250,12 @@ describe('The topic tree', () => {
       shown.map((one) => (one.kind === 'topic' ? `${one.depth} ${one.row.topic}` : `${one.depth} ${one.kind}`)),
       ['0 a', '1 a/1', '1 a/2', '0 b', '1 loading', '0 c', '0 more']
     );
+  });
+
+  it('watches as many rows as the server allows, without those whose topics are too long together', () => {
+    assert.equal(watchable(Array.from({ length: 300 }, (_, index) => `${index}`)).length, 200);
+    const long = 'x'.repeat(60_000);
+    assert.deepEqual(watchable(['a', long, `${long}y`, 'b']), ['a', long, 'b']);
   });
 
   it('opens the levels above a topic, also those without a name', () => {

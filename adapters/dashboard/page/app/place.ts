@@ -6,7 +6,7 @@ import { MOUNT, urlOf } from './mount.ts';
 export const place = signal<Place>(here());
 
 function here(): Place {
-  return placeOf(location.pathname, location.search, MOUNT);
+  return placeOf(location.pathname, location.search, MOUNT, location.hash);
 }
 
 /** The address of a view. */

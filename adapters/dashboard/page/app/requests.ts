@@ -1,6 +1,7 @@
 // Requests to the interfaces below the mount, with the cookie of the session. Errors say what to do, in `what` of a `RequestError`.
 import type { ArgumentsOf, DataOf, ListOf, Page, PageMeta, PathOf } from '../../../management/client/index.ts';
 import { filledPath } from '../../../rest-client/index.ts';
+import { isSendable } from '../model/places.ts';
 import { T } from '../texts.ts';
 import { urlOf } from './mount.ts';
 
@@ -61,13 +62,16 @@ export async function send(
   { method = 'GET', body, signal, isBackground = false }: Sent = {}
 ): Promise<Response> {
   const headers: Record<string, string> = { 'embermq-console': isBackground ? 'background' : 'person' };
-  if (body !== undefined) headers['content-type'] = 'application/json';
   let response: Response;
+  const sent = isSendable(path)
+    ? { path, method, body }
+    : { path: 'requests', method: 'POST', body: { method, path: `/${path}`, body } };
+  if (sent.body !== undefined) headers['content-type'] = 'application/json';
   try {
-    response = await fetch(urlOf(path), {
-      method,
+    response = await fetch(urlOf(sent.path), {
+      method: sent.method,
       headers,
-      body: body === undefined ? null : JSON.stringify(body),
+      body: sent.body === undefined ? null : JSON.stringify(sent.body),
       signal: signal ?? null,
       credentials: 'same-origin',
       cache: 'no-store'
@@ -152,14 +156,7 @@ export async function put<P extends PathOf<Revision, 'PUT'>>(
   return (await request('PUT', path, input)).data as DataOf<Revision, 'PUT', P>;
 }
 
-/** Delete something. A name that a URL cannot contain is sent in the body of `POST /x/delete`. */
+/** Delete something. */
 export async function remove<P extends PathOf<Revision, 'DELETE'>>(path: P, input: Input<'DELETE', P>): Promise<void> {
-  const { params = {}, query = {} } = input as AnyInput;
-  const values = Object.values(params);
-  if (values.some((value) => value === '.' || value === '..' || value.length > MAX_IN_URL))
-    await request('POST', '/x/delete', { body: { path: filledPath(path, { params, query }) } });
-  else await request('DELETE', path, input);
+  await request('DELETE', path, input as AnyInput);
 }
-
-/** Names that are longer are not sent in a URL, whose length servers limit. */
-export const MAX_IN_URL = 2_000;

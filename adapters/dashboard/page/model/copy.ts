@@ -1,5 +1,6 @@
 // Commands for a shell that do what a request of the page does. Neither contains a secret: curl asks for the password, and ctl reads the credentials
 // from its environment.
+import { isSendable } from './places.ts';
 
 /** A request to the management interface. */
 export interface CopiedRequest {
@@ -9,6 +10,8 @@ export interface CopiedRequest {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
 }
+
+const JSON_TYPE = ['-H', "'Content-Type: application/json'"];
 
 /** Arguments that a shell takes as they are. */
 const PLAIN = /^[\w@%+=:,./-]+$/;
@@ -27,12 +30,16 @@ export function curlText(
   const given = Object.entries(query).flatMap(([key, value]): [string, string][] =>
     value === undefined || value === '' ? [] : [[key, `${value}`]]
   );
-  const url = `${base}${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
+  const target = `${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`;
   const parts = ['curl', '-u', quoted(name)];
+  if (!isSendable(target)) {
+    const [mount, place] = [base.slice(0, base.lastIndexOf('/')), base.slice(base.lastIndexOf('/'))];
+    const inner = { method, path: place + target, body };
+    return [...parts, ...JSON_TYPE, '-d', quoted(JSON.stringify(inner)), quoted(`${mount}/requests`)].join(' ');
+  }
   if (method !== 'GET') parts.push('-X', method);
-  if (body !== undefined)
-    parts.push('-H', quoted('Content-Type: application/json'), '-d', quoted(JSON.stringify(body)));
-  return [...parts, quoted(url)].join(' ');
+  if (body !== undefined) parts.push(...JSON_TYPE, '-d', quoted(JSON.stringify(body)));
+  return [...parts, quoted(base + target)].join(' ');
 }
 
 /** The command with `embermq ctl`. @param words of the action, its flags, and its arguments; an argument that begins with `-` is placed after `--` */

@@ -1,6 +1,6 @@
 // The addresses of the console. Every view has one. The choices in it (filters, a client, a tab) are in its query, so that an address that is sent to
 // a colleague shows the same view. Names of clients and topics are in the query as well, never in the path: browsers would resolve `.` and `..`,
-// and some proxies decode `%2F`.
+// and some proxies decode `%2F`. A query that is longer than servers accept is behind `#`, which browsers do not send.
 
 /** The paths of the views below the mount. */
 export const VIEWS = {
@@ -44,11 +44,13 @@ export interface Place {
  * @param path of the address, not decoded
  * @param search its query, with or without `?`
  * @param mount the path of the console, with a slash at the end
+ * @param hash its part from `#` on, which has a long query
  */
-export function placeOf(path: string, search: string, mount: string): Place {
+export function placeOf(path: string, search: string, mount: string, hash = ''): Place {
   const below = `${path}/`.startsWith(mount) ? path.slice(mount.length).replace(/\/+$/, '') : undefined;
   const view = (Object.keys(VIEWS) as ViewName[]).find((name) => VIEWS[name] === below);
-  return { view, choices: Object.fromEntries(new URLSearchParams(search)) };
+  const choices = [...new URLSearchParams(search), ...new URLSearchParams(hash.replace(/^#/, ''))];
+  return { view, choices: Object.fromEntries(choices) };
 }
 
 /** The address of a view, relative to the mount. Choices that are undefined or empty are left out. */
@@ -56,6 +58,15 @@ export function addressOf(view: ViewName, choices: Readonly<Record<string, strin
   const given = Object.entries(choices).flatMap(([name, value]): [string, string][] =>
     value === undefined || value === '' ? [] : [[name, value]]
   );
-  const query = given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
-  return `${VIEWS[view]}${query}`;
+  const query = `${new URLSearchParams(given)}`;
+  const mark = query === '' ? '' : query.length > MAX_IN_URL ? '#' : '?';
+  return `${VIEWS[view]}${mark}${query}`;
+}
+
+/** Characters of a path with its query that every server accepts. */
+const MAX_IN_URL = 2_000;
+
+/** True if a path can be sent as the URL of a request: it is short enough, and has no segment that browsers resolve. */
+export function isSendable(path: string): boolean {
+  return path.length <= MAX_IN_URL && !/(^|\/)\.\.?(\/|$)/.test(path.replace(/\?.*$/s, ''));
 }

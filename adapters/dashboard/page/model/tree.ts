@@ -89,3 +89,18 @@ export function watchedFilter({ topic, prefix }: TopicRow, isLeaf: boolean): str
   if (/(^|\/)[+#](\/|$)/.test(topic) || topic.startsWith('$share/')) return undefined;
   return isLeaf ? topic : `${prefix}#`;
 }
+
+/** Maximum number of watched topics, and of their characters: the server has a limit for both. */
+const MAX_WATCHED = 200;
+const MAX_WATCHED_CHARACTERS = 100_000;
+
+/** The first topic filters of a list that can be watched. Those that are very long are left out. */
+export function watchable(filters: readonly string[]): readonly string[] {
+  let left = MAX_WATCHED_CHARACTERS;
+  const fitting = filters.filter(({ length }) => {
+    if (length <= left) left -= length;
+    else return false;
+    return true;
+  });
+  return fitting.slice(0, MAX_WATCHED);
+}

@@ -15,24 +15,51 @@ import { T } from '../texts.ts';
 const L = T.tail;
 const FIELDS: readonly FieldRow[] = [
   { name: 'filter', label: L.filter, placeholder: '#' },
-  { name: 'where', label: L.where, placeholder: L.wherePlaceholder, help: L.whereHelp }
+  { name: 'where', label: L.where, placeholder: L.wherePlaceholder, help: L.whereHelp },
+  {
+    name: 'names',
+    label: L.names,
+    type: 'choice',
+    choices: [
+      ['', L.messages],
+      ['message.publish,message.delivered,message.acked,message.dropped', L.allOfMessages],
+      ['message.dropped', L.drops],
+      ['client.connected,client.disconnected,client.rejected', L.connections],
+      ['session.subscribed,session.unsubscribed', L.subscriptions]
+    ]
+  }
 ];
+
+/** The events in the address that the choice does not have, such as one that was written by hand. */
+function fieldsFor(names: string): readonly FieldRow[] {
+  return FIELDS.map((field) =>
+    field.choices === undefined || field.choices.some(([value]) => value === names)
+      ? field
+      : { ...field, choices: [...field.choices, [names, names]] }
+  );
+}
 
 /** Messages as they are published. */
 export function Page() {
-  const [filter, where] = [choice('filter'), choice('where')];
+  const [filter, where, names] = [choice('filter'), choice('where'), choice('names')];
   return (
     <>
       <Head title={T.views.tail}>
         <CopyAs
-          request={{ path: '/x/tail', query: { filter, where } }}
-          ctl={['tail', ...(where === '' ? [] : [`--where=${where}`]), '--', filter === '' ? '#' : filter]}
+          request={{ path: '/x/tail', query: { filter, where, names } }}
+          ctl={[
+            'tail',
+            ...(where === '' ? [] : [`--where=${where}`]),
+            ...(names === '' ? [] : [`--names=${names}`]),
+            '--',
+            filter === '' ? '#' : filter
+          ]}
         />
       </Head>
       <div class="tail-conditions">
-        <Conditions fields={FIELDS} />
+        <Conditions fields={fieldsFor(names)} />
       </div>
-      <Rows key={`${filter} ${where}`} filter={filter} where={where} />
+      <Rows key={`${filter}\n${where}\n${names}`} filter={filter} where={where} names={names} />
     </>
   );
 }
@@ -42,13 +69,14 @@ interface Failure {
 }
 
 /** The rows of a selection. Space pauses and goes on, C clears, unless a field has the focus. */
-function Rows({ filter, where }: { readonly filter: string; readonly where: string }) {
+function Rows({ filter, where, names }: { readonly filter: string; readonly where: string; readonly names: string }) {
   const [state, setState] = useState<TailState>(EMPTY_TAIL);
   const [failure, setFailure] = useState<Failure>();
   const [isPaused, setPaused] = useState(false);
   const paused = useRef(false);
   paused.current = isPaused;
-  useWatch('tail', { kind: 'tail', filter, where }, (data) => {
+  const events = names.split(',').flatMap((name) => (name.trim() === '' ? [] : [name.trim()]));
+  useWatch('tail', { kind: 'tail', filter, where, ...(events.length > 0 && { names: events }) }, (data) => {
     setFailure(data.failure as Failure | undefined);
     setState((before) => withPart(before, data, paused.current));
   });
@@ -85,6 +113,7 @@ function Rows({ filter, where }: { readonly filter: string; readonly where: stri
         <button type="button" onClick={() => setState(EMPTY_TAIL)}>
           {L.clear}
         </button>
+        <span class="aside">{L.keys}</span>
         <span class="aside number" role="status">
           {isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}
         </span>
@@ -148,21 +177,25 @@ function Row({
   readonly isOpen: boolean;
   readonly onOpen: () => void;
 }) {
-  const { at, columns, payload, payloadBytes } = row;
+  const { at, event, columns, payload, payloadBytes } = row;
   const {
     topic = '',
     clientid,
     qos,
-    flags
-  } = columns as { topic?: string; clientid?: string; qos?: number; flags?: { retain?: boolean } };
+    flags,
+    reason
+  } = columns as { reason?: unknown; topic?: string; clientid?: string; qos?: number; flags?: { retain?: boolean } };
   return (
     <>
       <tr>
         <td class="tabular">{timeText(at, { ms: true }).slice(11)}</td>
         <td>
-          <a href={hrefOf('topics', { topic })}>
-            <Name of={topic} max={80} />
-          </a>
+          {event !== 'message.publish' && <span class="aside">{event} </span>}
+          {topic !== '' && (
+            <a href={hrefOf('topics', { topic })}>
+              <Name of={topic} max={80} />
+            </a>
+          )}
           {flags?.retain === true && <span class="mark mark-retained"> {L.retained}</span>}
         </td>
         <td>
@@ -173,8 +206,9 @@ function Row({
           )}
         </td>
         <td class="number minor">{qos}</td>
-        <td class="number minor">{sizeText(payloadBytes)}</td>
+        <td class="number minor">{payloadBytes === undefined ? '' : sizeText(payloadBytes)}</td>
         <td class="wide-column">
+          {payload === undefined && typeof reason === 'string' && <Name of={reason} />}
           {payload !== undefined && (
             <button type="button" class="row-button mono tail-payload" aria-expanded={isOpen} onClick={onOpen}>
               <bdi>{shortText(bytesOf(payload) ?? new Uint8Array()) || T.nameView.empty}</bdi>

@@ -5,7 +5,7 @@ import { useWatch } from '../../app/live.ts';
 import { choose } from '../../app/place.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
-import { nextPageTo, prefixesAbove, type ShownRow, shownRows, watchedFilter } from '../../model/tree.ts';
+import { nextPageTo, prefixesAbove, type ShownRow, shownRows, watchable, watchedFilter } from '../../model/tree.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { Name } from '../../parts/name.tsx';
 import { described } from '../../parts/problem.tsx';
@@ -14,8 +14,6 @@ import { useLevels } from './levels.ts';
 import { ROW_PX, useSettled, useWindow } from './window.ts';
 
 const P = T.topics;
-/** Maximum number of observed rows: the server has the same limit. */
-const MAX_WATCHED = 200;
 
 /** A topic as the live stream has it. */
 export interface LiveTopic {
@@ -42,9 +40,7 @@ export function TopicTree({ selected }: { readonly selected: string }) {
   });
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
-    shown
-      .flatMap((one) => (one.kind === 'topic' ? (watchedFilter(one.row, one.isLeaf) ?? []) : []))
-      .slice(0, MAX_WATCHED)
+    watchable(shown.flatMap((one) => (one.kind === 'topic' ? (watchedFilter(one.row, one.isLeaf) ?? []) : [])))
   );
   const live = useLiveTopics(filters);
   const act = (one: ShownRow) => {
