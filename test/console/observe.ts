@@ -192,4 +192,18 @@ describeConsole('Observing topics, clients and messages', (served) => {
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
+
+  it('shows topics that are published while the page is open, marked, without retained messages and subscriptions', async () => {
+    const client = await served.broker.connect({ clientId: 'publisher' });
+    const tab = await served.open('topics');
+    const { page } = tab;
+    const row = page.getByRole('treeitem', { name: 'fresh' });
+    await page.getByRole('treeitem', { name: 'meters' }).waitFor();
+    for (let tries = 0; tries < 3_000 && !(await row.isVisible()); tries++)
+      await client.publish('fresh/one', '1', { qos: 1 });
+    await row.locator('.tree-mark').click();
+    await page.getByRole('treeitem', { name: 'one published' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
 });

@@ -23,12 +23,14 @@ import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/mo
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
+  latelyPublished,
   nextPageTo,
   prefixesAbove,
   shownRows,
   type TopicRow,
   watchable,
-  watchedFilter
+  watchedFilter,
+  withPublished
 } from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
@@ -249,6 +251,47 @@ describe('The topic tree', () => {
     assert.deepEqual(
       shown.map((one) => (one.kind === 'topic' ? `${one.depth} ${one.row.topic}` : `${one.depth} ${one.kind}`)),
       ['0 a', '1 a/1', '1 a/2', '0 b', '1 loading', '0 c', '0 more']
+    );
+  });
+
+  it('adds topics that were published to the loaded levels, after the rows that are there', () => {
+    const row = (level: string, prefix: string): TopicRow => ({
+      level,
+      topic: prefix + level,
+      prefix: `${prefix + level}/`,
+      retained: true,
+      subscribed: false,
+      retained_below: 0,
+      subscribed_below: 0
+    });
+    const loaded = (rows: readonly TopicRow[]) => ({ rows, cursor: undefined, isLoading: false, error: undefined });
+    const levels = new Map([
+      ['', loaded([row('a', ''), row('b', '')])],
+      ['a/', loaded([row('x', 'a/')])]
+    ]);
+    const merged = withPublished(levels, ['a/x', 'a/0/z', 'a/0', 'b', '/c']);
+    const shown = (prefix: string) =>
+      merged.get(prefix)?.rows.map(({ topic, published, published_below }) => [topic, published, published_below]);
+    assert.deepEqual(shown(''), [
+      ['a', undefined, 3],
+      ['b', true, undefined],
+      ['', undefined, 1]
+    ]);
+    assert.deepEqual(shown('a/'), [
+      ['a/x', true, undefined],
+      ['a/0', true, 1]
+    ]);
+    assert.equal(merged.get('a/0/'), undefined);
+    assert.equal(withPublished(levels, []), levels);
+    const before = latelyPublished([], ['a', 'a', '']);
+    assert.deepEqual(before, ['a']);
+    assert.equal(latelyPublished(before, ['a', 'x'.repeat(1_024)]), before);
+    assert.equal(
+      latelyPublished(
+        before,
+        Array.from({ length: 900 }, (_, index) => `${index}`)
+      ).length,
+      500
     );
   });
 

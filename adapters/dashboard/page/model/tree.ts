@@ -104,3 +104,49 @@ export function watchable(filters: readonly string[]): readonly string[] {
   });
   return fitting.slice(0, MAX_WATCHED);
 }
+
+/** Maximum number of topics that are remembered as published. */
+const MAX_PUBLISHED = 500;
+/** The live stream cuts topics at this length, so longer ones are not known. */
+const MAX_KNOWN_CHARACTERS = 1_024;
+
+/** The topics that were published to lately, the latest last. @returns the same list if there are no new ones */
+export function latelyPublished(before: readonly string[], topics: readonly string[]): readonly string[] {
+  const known = new Set(before);
+  const added = topics.filter((topic) => topic !== '' && topic.length < MAX_KNOWN_CHARACTERS && !known.has(topic));
+  return added.length === 0 ? before : [...before, ...new Set(added)].slice(-MAX_PUBLISHED);
+}
+
+/** The loaded levels with topics that were published to. Rows that only they have are at the end, so that the others do not move. */
+export function withPublished(
+  levels: ReadonlyMap<string, Level>,
+  topics: readonly string[]
+): ReadonlyMap<string, Level> {
+  const changed = new Map<string, Map<string, TopicRow>>();
+  for (const topic of topics) {
+    const names = topic.split('/');
+    for (const [depth, level] of names.entries()) {
+      const above = names
+        .slice(0, depth)
+        .map((name) => `${name}/`)
+        .join('');
+      const loaded = levels.get(above);
+      if (loaded === undefined) break;
+      const rows = changed.get(above) ?? new Map(loaded.rows.map((row) => [row.level, row]));
+      changed.set(above, rows);
+      const row = rows.get(level) ?? { ...NEW_ROW, level, topic: above + level, prefix: `${above + level}/` };
+      const isTopic = depth === names.length - 1;
+      rows.set(
+        level,
+        isTopic ? { ...row, published: true } : { ...row, published_below: (row.published_below ?? 0) + 1 }
+      );
+    }
+  }
+  if (changed.size === 0) return levels;
+  const merged = [...changed].map(
+    ([prefix, rows]) => [prefix, { ...(levels.get(prefix) as Level), rows: [...rows.values()] }] as const
+  );
+  return new Map([...levels, ...merged]);
+}
+
+const NEW_ROW = { retained: false, subscribed: false, retained_below: 0, subscribed_below: 0 };

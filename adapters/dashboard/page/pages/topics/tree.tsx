@@ -5,7 +5,16 @@ import { useWatch } from '../../app/live.ts';
 import { choose } from '../../app/place.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
-import { nextPageTo, prefixesAbove, type ShownRow, shownRows, watchable, watchedFilter } from '../../model/tree.ts';
+import {
+  latelyPublished,
+  nextPageTo,
+  prefixesAbove,
+  type ShownRow,
+  shownRows,
+  watchable,
+  watchedFilter,
+  withPublished
+} from '../../model/tree.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { Name } from '../../parts/name.tsx';
 import { described } from '../../parts/problem.tsx';
@@ -33,16 +42,20 @@ export function TopicTree({ selected }: { readonly selected: string }) {
   const { levels, load, opened, toggle } = useOpened(selected);
   const [active, setActive] = useState(0);
   const { place, from, count, scrollTo } = useWindow();
-  const rows = useMemo(() => shownRows(levels, opened), [levels, opened]);
+  const [published, setPublished] = useState<readonly string[]>([]);
+  const rows = useMemo(() => shownRows(withPublished(levels, published), opened), [levels, opened, published]);
   useRevealed(rows, selected, (index) => {
     setActive(index);
     scrollTo(index);
   });
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
-    watchable(shown.flatMap((one) => (one.kind === 'topic' ? (watchedFilter(one.row, one.isLeaf) ?? []) : [])))
+    watchable([
+      '#', // topics that no row has yet
+      ...shown.flatMap((one) => (one.kind === 'topic' ? (watchedFilter(one.row, one.isLeaf) ?? []) : []))
+    ])
   );
-  const live = useLiveTopics(filters);
+  const live = useLiveTopics(filters, (topics) => setPublished((before) => latelyPublished(before, topics)));
   const act = (one: ShownRow) => {
     if (one.kind === 'topic') choose({ topic: one.row.topic }, false);
     else if (one.kind !== 'loading') void load(one.prefix, levels.get(one.prefix)?.cursor);
@@ -131,15 +144,20 @@ function useRevealed(rows: readonly ShownRow[], selected: string, show: (index: 
 }
 
 /** The last values of topics, by their topic filters. */
-function useLiveTopics(filters: readonly string[]): ReadonlyMap<string, LiveTopic> {
+function useLiveTopics(
+  filters: readonly string[],
+  onTopics: (topics: readonly string[]) => void
+): ReadonlyMap<string, LiveTopic> {
   const [live, setLive] = useState<ReadonlyMap<string, LiveTopic>>(new Map());
-  useWatch('tree', filters.length === 0 ? undefined : { kind: 'topics', topics: filters }, (data) =>
+  useWatch('tree', filters.length === 0 ? undefined : { kind: 'topics', topics: filters }, (data) => {
+    const rows = (data.rows ?? []) as readonly LiveTopic[];
+    onTopics(rows.map(({ topic }) => topic));
     setLive((before) => {
       const next = new Map([...before].filter(([filter]) => filters.includes(filter)));
-      for (const row of (data.rows ?? []) as readonly LiveTopic[]) next.set(row.filter, row);
+      for (const row of rows) next.set(row.filter, row);
       return next;
-    })
-  );
+    });
+  });
   return live;
 }
 
@@ -228,7 +246,7 @@ function TopicCells({
   readonly row: Extract<ShownRow, { kind: 'topic' }>['row'];
   readonly live: LiveTopic | undefined;
 }) {
-  const below = row.retained_below + row.subscribed_below;
+  const below = row.retained_below + row.subscribed_below + (row.published_below ?? 0);
   const isOwn = live !== undefined && live.topic === row.topic && live.payload !== undefined;
   return (
     <>
