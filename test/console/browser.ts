@@ -63,6 +63,16 @@ export async function logIn({ page }: Tab, id: string): Promise<void> {
   await page.getByRole('button', { name: 'Log out' }).waitFor();
 }
 
+/** Wait until the page has asked for its session. @returns false: there is none */
+export async function hasSession({ page }: Tab): Promise<boolean> {
+  const logOut = page.getByRole('button', { name: 'Log out' });
+  await logOut
+    .or(page.getByRole('button', { name: 'Log in' }))
+    .first()
+    .waitFor();
+  return logOut.isVisible();
+}
+
 /** Wait until the view has its title and loads nothing. */
 export async function settled({ page }: Tab): Promise<void> {
   await page.locator('main:not(:has(.loading)) h1').waitFor();

@@ -115,7 +115,8 @@ describeConsole('Connections of the console', (served) => {
   });
 
   it('ends the session in all tabs at logout, and shows nothing of it afterwards', async () => {
-    const tab = await served.open('clients');
+    const tab = await openTab(`${served.base}/clients`);
+    await logIn(tab, 'ann');
     const other = await tab.page.context().newPage();
     await other.goto(`${served.base}/`);
     await liveMark(other)

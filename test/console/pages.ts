@@ -1,6 +1,7 @@
 // The pages of the console in a real browser.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import type { BrowserContextOptions } from 'playwright-core';
 import { logIn, openTab, settled } from './browser.ts';
 import { describeConsole, HOSTILE_NAMES, seriousFindings } from './setup.ts';
 import { VIEWS } from './views.ts';
@@ -21,7 +22,7 @@ describeConsole('The pages of the console', (served) => {
   });
 
   it('shows each view without errors, requests to other servers and serious findings of axe, in both themes and on a phone', async () => {
-    for (const options of [{}, { colorScheme: 'dark' }, { viewport: { width: 390, height: 844 } }] as const) {
+    const check = async (options: BrowserContextOptions) => {
       const tab = await served.open('', 'ann', options);
       for (const view of VIEWS) {
         await tab.page.goto(`${served.base}/${view}`);
@@ -32,7 +33,9 @@ describeConsole('The pages of the console', (served) => {
       }
       assert.deepEqual(tab.faults, []);
       await tab.close();
-    }
+    };
+    // at the same time: each page has a separate process
+    await Promise.all([check({}), check({ colorScheme: 'dark' }), check({ viewport: { width: 390, height: 844 } })]);
   });
 
   it('shows hostile names as text, and opens their clients', async () => {

@@ -5,7 +5,7 @@ import { after, before, describe } from 'node:test';
 import type { Broker, BrokerOptions } from 'embermq';
 import type { BrowserContextOptions } from 'playwright-core';
 import { startConsole } from '../support/dashboard.ts';
-import { logIn, missingBrowser, openTab, type Tab } from './browser.ts';
+import { hasSession, logIn, missingBrowser, openTab, type Tab } from './browser.ts';
 
 /** Names that a page must show as text. */
 export const HOSTILE_NAMES: readonly string[] = [
@@ -56,7 +56,7 @@ export interface ServedConsole {
   readonly broker: Broker;
   /** The address of the console, without a slash at its end. */
   readonly base: string;
-  /** Open a view as a person: `ann` is an administrator, `bob` a viewer. */
+  /** Open a view as a person who has logged in: `ann` is an administrator, `bob` a viewer. The tabs of a person share a session. */
   open(path: string, id?: string, options?: BrowserContextOptions): Promise<Tab>;
 }
 
@@ -88,6 +88,7 @@ export function describeConsole(
   areas++;
   describe(name, { skip: missingBrowser() }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
+    const logins = new Map<string, BrowserContextOptions['storageState']>();
     before(async () => {
       server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker }, prepare);
       await fill(server.broker);
@@ -101,8 +102,11 @@ export function describeConsole(
         return `http://127.0.0.1:${server.port}/base/console`;
       },
       async open(path, id = 'ann', options = {}) {
-        const tab = await openTab(`${this.base}/${path}`, options);
+        const storageState = logins.get(id);
+        const tab = await openTab(`${this.base}/${path}`, { ...options, ...(storageState && { storageState }) });
+        if (storageState !== undefined && (await hasSession(tab))) return tab;
         await logIn(tab, id);
+        logins.set(id, await tab.page.context().storageState());
         return tab;
       }
     });
