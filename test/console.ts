@@ -15,6 +15,7 @@ import './console/speed.ts';
 import './console/traces.ts';
 import './console/viewer.ts';
 import './console/websocket.ts';
+import './console/rules.ts';
 import { checkAreas } from './console/setup.ts';
 import './console/streams.ts';
 

@@ -1,19 +1,45 @@
-import { hrefOf } from '../app/place.ts';
+import { choice, hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
 import { countText, rateText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
-import { Head } from '../parts/facts.tsx';
+import { Head, Tabs } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { Table } from '../parts/table.tsx';
 import { T } from '../texts.ts';
+import { Resources } from './rule/resources.tsx';
 import { type RuleRow, RuleState } from './rule/row.tsx';
 
 const R = T.rules;
 const EVERY_MS = 5_000;
 
-/** The rules over events of the broker. */
+/** The rules over events of the broker, and the resources that their actions use. */
 export function Page() {
+  const tab = choice('tab') === 'resources' ? 'resources' : 'rules';
+  return (
+    <>
+      <Head title={T.views.rules}>
+        <CopyAs request={{ path: `/${tab}` }} ctl={[tab, 'list']} />
+        {tab === 'rules' && (
+          <a class="button primary-link" href={hrefOf('rule')}>
+            {R.create}
+          </a>
+        )}
+      </Head>
+      <Tabs
+        label={R.parts}
+        shown={tab}
+        tabs={[
+          ['rules', T.views.rules],
+          ['resources', R.resources]
+        ]}
+      />
+      {tab === 'rules' ? <Rules /> : <Resources />}
+    </>
+  );
+}
+
+function Rules() {
   const { value, error, isLoading, reload } = useLoaded<readonly RuleRow[]>(
     'rules',
     (signal, isBackground) =>
@@ -21,53 +47,45 @@ export function Page() {
     { everyMs: EVERY_MS }
   );
   return (
-    <>
-      <Head title={T.views.rules}>
-        <CopyAs request={{ path: '/rules' }} />
-        <a class="button primary-link" href={hrefOf('rule')}>
-          {R.create}
-        </a>
-      </Head>
-      <Table
-        caption={T.views.rules}
-        rows={value}
-        error={error}
-        onRetry={reload}
-        isLoading={isLoading && value === undefined}
-        keyOf={({ id }) => id}
-        empty={R.none}
-        columns={[
-          {
-            head: R.rule,
-            cell: ({ id, description }) => (
-              <>
-                <a href={hrefOf('rule', { id })}>
-                  <Name of={id} />
-                </a>
-                {description !== '' && (
-                  <div class="aside">
-                    <Name of={description} max={80} />
-                  </div>
-                )}
-              </>
-            )
-          },
-          { head: R.state, cell: (row) => <RuleState rule={row} /> },
-          { head: R.statement, isWide: true, isMinor: true, cell: ({ rawsql }) => <code>{rawsql.slice(0, 200)}</code> },
-          { head: R.actions, cell: ({ actions }) => actions.map(({ name }) => name).join(', ') },
-          { head: R.matched, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.matched) },
-          { head: R.speed, isNumber: true, isMinor: true, cell: ({ metrics: [metrics] }) => rateText(metrics?.speed) },
-          { head: R.passed, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.passed) },
-          { head: R.exceptions, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.exception) },
-          {
-            head: R.failures,
-            isNumber: true,
-            isMinor: true,
-            cell: ({ actions }) =>
-              countText(actions.reduce((sum, { metrics: [metrics] }) => sum + (metrics?.failed ?? 0), 0))
-          }
-        ]}
-      />
-    </>
+    <Table
+      caption={T.views.rules}
+      rows={value}
+      error={error}
+      onRetry={reload}
+      isLoading={isLoading && value === undefined}
+      keyOf={({ id }) => id}
+      empty={R.none}
+      columns={[
+        {
+          head: R.rule,
+          cell: ({ id, description }) => (
+            <>
+              <a href={hrefOf('rule', { id })}>
+                <Name of={id} />
+              </a>
+              {description !== '' && (
+                <div class="aside">
+                  <Name of={description} max={80} />
+                </div>
+              )}
+            </>
+          )
+        },
+        { head: R.state, cell: (row) => <RuleState rule={row} /> },
+        { head: R.statement, isWide: true, isMinor: true, cell: ({ rawsql }) => <code>{rawsql.slice(0, 200)}</code> },
+        { head: R.actions, cell: ({ actions }) => actions.map(({ name }) => name).join(', ') },
+        { head: R.matched, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.matched) },
+        { head: R.speed, isNumber: true, isMinor: true, cell: ({ metrics: [metrics] }) => rateText(metrics?.speed) },
+        { head: R.passed, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.passed) },
+        { head: R.exceptions, isNumber: true, cell: ({ metrics: [metrics] }) => countText(metrics?.exception) },
+        {
+          head: R.failures,
+          isNumber: true,
+          isMinor: true,
+          cell: ({ actions }) =>
+            countText(actions.reduce((sum, { metrics: [metrics] }) => sum + (metrics?.failed ?? 0), 0))
+        }
+      ]}
+    />
   );
 }
