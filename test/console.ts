@@ -3,6 +3,7 @@
 import { after } from 'node:test';
 import { closeBrowser } from './console/browser.ts';
 import './console/observe.ts';
+import './console/alarms.ts';
 import './console/connection.ts';
 import './console/hosted.ts';
 import './console/hostile.ts';

@@ -974,6 +974,10 @@ export const T = {
     summary: 'Summary',
     since: 'Since',
     until: 'Until',
+    lasted: 'Lasted',
+    cause: 'Cause',
+    about:
+      'An alarm ends when its condition does. The history has the last occurrence of each alarm (option maxAlarmHistory).',
     none: 'There are no alarms.',
     nonePast: 'No alarm has ended since the start of the broker.'
   },

@@ -1,8 +1,9 @@
 import { useWatch } from '../app/live.ts';
-import { choice } from '../app/place.ts';
+import { choice, hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
 import { serverTime } from '../app/session.ts';
-import { timeText } from '../model/format.ts';
+import { causeOf } from '../model/alarms.ts';
+import { durationText, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Head, Tabs } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
@@ -35,17 +36,35 @@ const COLUMNS: readonly Column<Alarm>[] = [
   {
     head: A.alarm,
     cell: ({ id, desc: { title } }) => (
-      <span title={id}>
+      <div class="alarm-name">
         <Name of={title} />
-      </span>
+        <div class="aside mono">
+          <Name of={id} max={80} />
+        </div>
+      </div>
     )
   },
   { head: A.summary, isWide: true, cell: ({ desc: { summary } }) => <Name of={summary} max={400} /> },
-  { head: A.since, cell: ({ desc: { timestamp } }) => timeText(serverTime(timestamp) ?? timestamp) }
+  { head: A.since, isMinor: true, cell: ({ desc: { timestamp } }) => timeText(serverTime(timestamp) ?? timestamp) }
 ];
+const CAUSE: Column<Alarm> = {
+  head: A.cause,
+  cell: ({ id }) => {
+    const cause = causeOf(id);
+    return cause && <a href={hrefOf(cause.view, cause.choices)}>{T.views[cause.view]}</a>;
+  }
+};
 const PAST_COLUMNS: readonly Column<Alarm>[] = [
   ...COLUMNS,
-  { head: A.until, cell: ({ clear_at }) => timeText(serverTime(clear_at) ?? clear_at) }
+  { head: A.until, isMinor: true, cell: ({ clear_at }) => timeText(serverTime(clear_at) ?? clear_at) },
+  {
+    head: A.lasted,
+    isNumber: true,
+    isMinor: true,
+    cell: ({ desc: { timestamp }, clear_at }) =>
+      durationText((serverTime(clear_at) ?? Number.NaN) - (serverTime(timestamp) ?? Number.NaN))
+  },
+  CAUSE
 ];
 
 /** The alarms that are raised now, and those that have ended. */
@@ -68,6 +87,7 @@ export function Page() {
         ]}
       />
       <Alarms key={tab} isPast={tab === 'past'} />
+      <p class="aside">{A.about}</p>
     </>
   );
 }
@@ -81,7 +101,7 @@ function Alarms({ isPast }: { readonly isPast: boolean }) {
   return (
     <Table
       caption={isPast ? A.past : A.present}
-      columns={isPast ? PAST_COLUMNS : COLUMNS}
+      columns={isPast ? PAST_COLUMNS : [...COLUMNS, CAUSE]}
       rows={value}
       error={error}
       onRetry={reload}

@@ -1,0 +1,37 @@
+// The view that shows the cause of an alarm of the broker, by the id of the alarm.
+import type { ViewName } from './places.ts';
+
+/** The beginnings of ids and their views, the longest first. `rest` is the choice that has the rest of the id. */
+const CAUSES: readonly (readonly [
+  begin: string,
+  view: ViewName,
+  choices?: Readonly<Record<string, string>>,
+  rest?: string
+])[] = [
+  ['descriptors_short:', 'listeners'],
+  ['too_many_connections', 'listeners'],
+  ['too_many_processes', 'clients'],
+  ['slow_consumers', 'clients'],
+  ['flapping_detected:', 'client', { tab: 'history' }, 'id'],
+  ['client_rejected', 'access', { tab: 'rights' }],
+  ['outbox_failing:webhook:', 'webhooks'],
+  ['outbox_overflow:webhook:', 'webhooks'],
+  ['outbox_', 'rules'],
+  ['resource/', 'rules'],
+  ['bridge_', 'bridges'],
+  ['store_', 'node'],
+  ['memory_high_watermark', 'overview'],
+  ['event_loop_delay', 'overview'],
+  ['cpu_high_watermark', 'node'],
+  ['system_memory_high_watermark', 'node']
+];
+
+/** The place that shows the cause of an alarm; undefined: an alarm of the app. */
+export function causeOf(
+  id: string
+): { readonly view: ViewName; readonly choices: Readonly<Record<string, string>> } | undefined {
+  const row = CAUSES.find(([begin]) => id.startsWith(begin));
+  if (row === undefined) return undefined;
+  const [begin, view, choices = {}, rest] = row;
+  return { view, choices: rest === undefined ? choices : { ...choices, [rest]: id.slice(begin.length) } };
+}
