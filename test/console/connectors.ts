@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { it } from 'node:test';
 import { bridges } from 'embermq/bridge';
-import { webhook, webhooks } from 'embermq/webhook';
+import { webHook, webhook, webhooks } from 'embermq/webhook';
 import { describeConsole } from './setup.ts';
 
 /** A web server that accepts each event. */
@@ -43,6 +43,9 @@ describeConsole(
       await page.getByRole('heading', { name: 'audit working' }).waitFor();
       await page.locator('.facts > div', { hasText: /^Sent1$/ }).waitFor();
       assert.match(bodies.join(), /"action":"client_connected","clientid":"reported"/);
+      await page.getByRole('button', { name: 'Test' }).click();
+      await dialog.getByRole('button', { name: 'Test' }).click();
+      await page.getByText('The server can be reached').waitFor();
       await page.getByRole('button', { name: 'Change' }).click();
       assert.equal(await dialog.getByLabel('Key of the signature').inputValue(), '');
       await dialog.getByLabel(/^Events/).fill('client.disconnected');
@@ -51,6 +54,13 @@ describeConsole(
       await client.disconnect();
       await page.locator('.facts > div', { hasText: /^Sent1$/ }).waitFor();
       assert.equal(served.broker.connectors.get('webhook', 'audit')?.settings?.secret, '******');
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+      await page.getByRole('button', { name: 'Test' }).click();
+      await dialog.getByRole('button', { name: 'Test' }).click();
+      await dialog.getByRole('alert').filter({ hasText: 'ECONNREFUSED' }).waitFor();
+      await dialog.getByRole('button', { name: 'Cancel' }).click();
       await page.getByRole('button', { name: 'Stop' }).click();
       await dialog.getByRole('button', { name: 'Stop' }).click();
       await page.getByRole('heading', { name: 'audit stopped' }).waitFor();
@@ -58,10 +68,12 @@ describeConsole(
       await dialog.getByRole('button', { name: 'Delete' }).click();
       await page.getByText('There are no webhooks').waitFor();
       assert.deepEqual(served.broker.connectors.list('webhook'), []);
-      assert.deepEqual(tab.faults, []);
+      // the browser reports the status of the test that failed
+      assert.deepEqual(
+        tab.faults.map((fault) => /status of 500/.test(fault)),
+        [true]
+      );
       await tab.close();
-      server.closeAllConnections();
-      server.close();
     });
 
     it('shows why a bridge is not connected, and what waits for it', async () => {
@@ -101,5 +113,5 @@ describeConsole(
       server.close();
     });
   },
-  { connectors: [webhooks(), bridges()] }
+  { connectors: [webhooks(), bridges()], rules: { resources: [webHook()] } }
 );

@@ -1198,6 +1198,11 @@ export const T = {
       bridge: 'The connection ends. Messages in the queue are kept.'
     },
     stopped: (name: string) => `${name} was stopped.`,
+    test: 'Test',
+    testOf: (name: string) => `Test ${name}`,
+    testText: 'Opens a connection to the server, and closes it. Nothing is sent.',
+    reachable: 'The server can be reached.',
+    noTest: 'This broker cannot test servers: add webHook() of embermq/webhook to its option rules.resources.',
     add: { webhook: 'Add a webhook', bridge: 'Add a bridge' },
     make: 'Add',
     added: { webhook: 'The webhook was added and started.', bridge: 'The bridge was added and started.' },

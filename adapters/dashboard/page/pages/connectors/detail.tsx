@@ -11,6 +11,7 @@ import { T } from '../../texts.ts';
 import { Change, OfApp } from './form.tsx';
 import { type ConnectorRow, PATHS, StateOf, VIEW } from './rows.tsx';
 import { StartStop } from './switch.tsx';
+import { Test } from './test.tsx';
 
 const C = T.connectors;
 
@@ -42,6 +43,7 @@ export function ConnectorView({
         {row && (
           <>
             <CopyAs request={{ path: `${PATHS[kind]}/${encodeURIComponent(name)}` }} ctl={[`${kind}s`, 'show', name]} />
+            {kind === 'webhook' && <Test row={row} />}
             <StartStop kind={kind} row={row} onDone={onDone} />
             <Change kind={kind} row={row} onDone={onDone} />
             <Remove kind={kind} row={row} onDone={onDone} />
