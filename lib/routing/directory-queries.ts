@@ -53,6 +53,8 @@ export interface SubscriptionQuery extends PageQuery {
   readonly filter?: string;
   /** A topic filter that covers that of the subscription; the share prefix of the latter is ignored. */
   readonly coveredBy?: string;
+  /** A topic that the topic filter of the subscription matches; its share prefix is ignored. */
+  readonly matchesTopic?: string;
   /** Name of the share group; `$queue` for `$queue/...`. */
   readonly group?: string;
 }
@@ -98,6 +100,7 @@ export const SUBSCRIPTION_CONDITIONS: Conditions<RecordedSubscription, Subscript
   qos: equals(SUBSCRIPTION_FIELDS.qos),
   filter: (source, wanted) => plainFilter(source) === wanted,
   coveredBy: (source, wanted) => covers(wanted, plainFilter(source)),
+  matchesTopic: (source, wanted) => matches(plainFilter(source), wanted),
   group: (source, wanted) => groupOf(source) === wanted
 };
 
@@ -112,7 +115,7 @@ export const LEVEL_CONDITIONS: Conditions<unknown, LevelQuery> = { prefix: () =>
 /** Conditions whose value must be a string. */
 const TEXT_CONDITIONS = ['prefix'];
 /** Conditions whose value must be a topic filter. */
-const FILTER_CONDITIONS = ['filter', 'coveredBy'];
+const FILTER_CONDITIONS = ['filter', 'coveredBy', 'matchesTopic'];
 
 function equals<S, V>({ from }: Field<S, V>): (source: S, wanted: NonNullable<V>) => boolean {
   return (source, wanted) => from(source, '') === wanted;

@@ -206,4 +206,15 @@ describeConsole('Observing topics, clients and messages', (served) => {
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
+
+  it('shows the subscriptions that match a topic, with links to their clients', async () => {
+    const tab = await served.open('topics?topic=commands%2F7');
+    const { page } = tab;
+    await page.getByRole('heading', { name: 'Subscriptions that match this topic' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'meter-1' }).getByRole('link', { name: 'commands/+' }).waitFor();
+    await page.getByRole('link', { name: 'meter-1' }).click();
+    await page.getByRole('heading', { name: 'meter-1' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
 });

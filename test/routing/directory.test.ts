@@ -232,6 +232,7 @@ describe('The directory', () => {
       [{ filter: 'x/+' }, ['a x/+', 'b x/+']],
       [{ filter: 'y' }, ['a $share/g/y']],
       [{ coveredBy: 'x/#' }, ['a x/+', 'b x/+']],
+      [{ matchesTopic: 'x/1' }, ['a x/+', 'b x/+']],
       [{ coveredBy: '+' }, ['a $share/g/y', 'a z']],
       [{ group: 'g' }, ['a $share/g/y']],
       [{ group: '$queue' }, ['b $queue/q/#']],

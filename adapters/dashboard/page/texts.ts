@@ -354,6 +354,8 @@ export const T = {
     messages: 'messages',
     subscribers: 'Subscriptions with this topic filter',
     noSubscribers: 'No client has subscribed to this topic filter.',
+    matching: 'Subscriptions that match this topic',
+    noMatching: 'No subscription matches this topic: its messages are dropped, unless rules take them.',
     firstOnes: (count: number) => `Only the first ${count} are shown.`,
     pin: 'Pin',
     collected: (count: number, max: number) => `${count} of the last ${max} values, at most one a second`,

@@ -21,6 +21,7 @@ const OF_CLIENT = objectOf({
 const OF_ALL = objectOf({
   clientid: optional(text('The client id')),
   topic: optional(text('The topic filter of the subscription, without a share prefix')),
+  _matches: optional(text('A topic that the topic filter of the subscription matches')),
   ...OF_CLIENT.properties
 });
 const NONE = objectOf({});
@@ -51,8 +52,15 @@ function listOfClient(context: Context, clientId: string, given: Conditions): Li
   return new Listing(parts, writerOf(context.revision));
 }
 
-function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): SubscriptionQuery {
-  return { clientId: clientid, filter: topic, qos: qos as QoS | undefined, group: share, coveredBy: _match_topic };
+function queryOf({ clientid, topic, qos, share, _match_topic, _matches }: Conditions): SubscriptionQuery {
+  return {
+    clientId: clientid,
+    filter: topic,
+    qos: qos as QoS | undefined,
+    group: share,
+    coveredBy: _match_topic,
+    matchesTopic: _matches
+  };
 }
 
 /** All subscriptions with a topic filter. */

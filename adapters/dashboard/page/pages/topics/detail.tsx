@@ -34,7 +34,7 @@ export function TopicDetail({ topic, onChange }: { readonly topic: string; reado
       )}
       {!isFilter && <Retained topic={topic} onChange={onChange} />}
       {!isFilter && <Latest topic={topic} />}
-      {isFilter && <Subscribers filter={topic} />}
+      <Subscribers topic={topic} isFilter={isFilter} />
     </div>
   );
 }
@@ -163,24 +163,26 @@ function Latest({ topic }: { readonly topic: string }) {
 
 const SUBSCRIBERS = 20;
 
-function Subscribers({ filter }: { readonly filter: string }) {
-  const query = { topic: filter };
-  const { value, error, reload } = useLoaded(filter, (signal) =>
+/** The subscriptions with a topic filter, or those whose topic filters match a topic. */
+function Subscribers({ topic, isFilter }: { readonly topic: string; readonly isFilter: boolean }) {
+  const query = isFilter ? { topic } : { _matches: topic };
+  const title = isFilter ? P.subscribers : P.matching;
+  const { value, error, reload } = useLoaded(topic, (signal) =>
     getPage('/subscriptions', { query: { ...query, _limit: SUBSCRIBERS }, signal })
   );
   return (
     <section class="panel">
       <div class="head">
-        <h3>{P.subscribers}</h3>
+        <h3>{title}</h3>
         <CopyAs request={{ path: '/subscriptions', query }} />
       </div>
       <Table
-        caption={P.subscribers}
+        caption={title}
         rows={value?.data}
         error={error}
         onRetry={reload}
         keyOf={({ clientid, topic }) => `${clientid} ${topic}`}
-        empty={P.noSubscribers}
+        empty={isFilter ? P.noSubscribers : P.noMatching}
         columns={[
           {
             head: T.clients.id,
@@ -188,6 +190,14 @@ function Subscribers({ filter }: { readonly filter: string }) {
             cell: ({ clientid }) => (
               <a href={hrefOf('client', { id: clientid })}>
                 <Name of={clientid} max={60} />
+              </a>
+            )
+          },
+          {
+            head: P.filter,
+            cell: ({ topic: filter }) => (
+              <a href={hrefOf('topics', { topic: filter })}>
+                <Name of={filter} max={60} />
               </a>
             )
           },
