@@ -7,7 +7,7 @@ import { logIn, openTab } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
 describeConsole('Rules', (served) => {
-  it('adds a resource that can be reached, changes it without its secret, and deletes it', async () => {
+  it('adds a resource whose target can be reached, changes, checks and deletes it, and lets viewers add none', async () => {
     const without = await served.open('rules?tab=resources', 'bob');
     await without.page.getByText('No types of resources are registered').waitFor();
     assert.equal(await without.page.getByRole('button', { name: 'Add a resource' }).isDisabled(), true);

@@ -58,7 +58,7 @@ describeConsole('Streams', (served) => {
     await client.publish('sensors/1/state', '{"t":22.5}', { qos: 1 });
     await client.publish('sensors/1/state', 'broken', { qos: 1 });
     await page.getByRole('row', { name: /source demo.*the payload is not JSON/ }).waitFor();
-    await page.locator('.topology .failing', { hasText: '1 errors' }).waitFor();
+    await page.locator('.topology .failing', { hasText: '1 error' }).waitFor();
     await page.locator('.samples .result', { hasText: '{"t":22.5}' }).first().waitFor();
     await page.getByRole('button', { name: 'Use these rows for the test' }).click();
     await page.waitForFunction('document.querySelector("textarea[name=rows]").value.includes(\'"values":{"t":22.5}\')');

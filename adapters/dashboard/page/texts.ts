@@ -955,7 +955,7 @@ export const T = {
     useSamples: 'Use these rows for the test',
     topology: 'Topology, with rows per second',
     counts: (inputs: string, outputs: string, errors: number) =>
-      `${inputs} in, ${outputs} out${errors > 0 ? `, ${countText(errors)} errors` : ''}`,
+      `${inputs} in, ${outputs} out${errors === 0 ? '' : errors === 1 ? ', 1 error' : `, ${countText(errors)} errors`}`,
     nodes: 'Counters',
     node: 'Node',
     kinds: { source: 'source', op: 'operator', sink: 'sink' },
