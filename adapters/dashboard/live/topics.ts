@@ -11,6 +11,8 @@ const MAX_TOPICS = 200;
 const SHOWN_BYTES = 1_024;
 /** Characters of a topic that are shown for a filter. */
 const SHOWN_CHARACTERS = 1_024;
+/** Number of seconds over which a rate is taken: topics with a message every few seconds have a steady one. */
+const RATE_SECONDS = 5;
 
 type Published = BrokerEvents['message.publish'];
 
@@ -20,14 +22,17 @@ class Row {
   readonly #broker: Broker;
   readonly #payload: Buffer | undefined;
   #count = 0;
+  /** The counts of the last seconds, with their monotonic times in milliseconds. */
+  readonly #counts: { readonly atMs: number; readonly count: number }[];
   #shown = 0;
-  #wasBusy = false;
+  #shownRate = 0;
   #last: { readonly topic: string; readonly qos: number; readonly retain: boolean; readonly at: number } | undefined;
   #payloadBytes = 0;
 
   constructor({ broker, hidesPayloads }: WatchContext, filter: string) {
     this.#broker = broker;
     this.filter = filter;
+    this.#counts = [{ atMs: broker.clock.monotonic(), count: 0 }];
     this.#payload = hidesPayloads ? undefined : Buffer.allocUnsafeSlow(SHOWN_BYTES);
     broker.on('message.publish', this.#see, { filter });
   }
@@ -45,12 +50,11 @@ class Row {
   };
 
   /** The current row; undefined if it has not changed in the last second. */
-  change(seconds: number): object | undefined {
-    const isBusy = this.#count > this.#shown;
-    if (!isBusy && !this.#wasBusy) return undefined;
-    const rate = seconds > 0 ? (this.#count - this.#shown) / seconds : 0;
+  change(nowMs: number): object | undefined {
+    const rate = this.#rate(nowMs);
+    if (this.#count === this.#shown && rate === this.#shownRate) return undefined;
     this.#shown = this.#count;
-    this.#wasBusy = isBusy;
+    this.#shownRate = rate;
     const { topic = '', ...last } = this.#last ?? {};
     const payload = this.#payload?.subarray(0, Math.min(this.#payloadBytes, SHOWN_BYTES)).toString('base64');
     return {
@@ -63,17 +67,22 @@ class Row {
       payloadBytes: this.#payloadBytes
     };
   }
+
+  /** Messages per second. */
+  #rate(nowMs: number): number {
+    const [{ atMs, count }] = this.#counts;
+    if (this.#counts.push({ atMs: nowMs, count: this.#count }) > RATE_SECONDS) this.#counts.shift();
+    return (1_000 * (this.#count - count)) / Math.max(nowMs - atMs, 1_000);
+  }
 }
 
 class TopicsWatch implements OpenWatch<readonly string[]> {
   readonly #context: WatchContext;
   readonly #rows = new Map<string, Row>();
   readonly #stop: () => void;
-  #atMs: number;
 
   constructor(context: WatchContext, topics: readonly string[]) {
     this.#context = context;
-    this.#atMs = context.broker.clock.monotonic();
     this.#stop = context.everySecond(() => this.#show());
     this.update(topics);
   }
@@ -97,9 +106,7 @@ class TopicsWatch implements OpenWatch<readonly string[]> {
   #show(): void {
     const { broker, emit } = this.#context;
     const nowMs = broker.clock.monotonic();
-    const seconds = (nowMs - this.#atMs) / 1_000;
-    this.#atMs = nowMs;
-    const rows = [...this.#rows.values()].map((row) => row.change(seconds)).filter((row) => row !== undefined);
+    const rows = [...this.#rows.values()].map((row) => row.change(nowMs)).filter((row) => row !== undefined);
     if (rows.length > 0) emit({ at: broker.clock.now(), rows });
   }
 }

@@ -351,7 +351,7 @@ export const T = {
     userProperties: 'User properties',
     now: 'Live messages',
     waiting: 'none since the page was opened',
-    messages: 'messages',
+    messages: (count: number) => (count === 1 ? '1 message' : `${countText(count)} messages`),
     subscribers: 'Subscriptions with this topic filter',
     noSubscribers: 'No client has subscribed to this topic filter.',
     matching: 'Subscriptions that match this topic',

@@ -24,7 +24,7 @@ const MORE: FieldRow = { name: 'more', label: F.more, type: 'lines', rows: 3, he
 
 const FIELDS: Readonly<Record<ConnectorKind, readonly FieldRow[]>> = {
   webhook: [
-    { name: 'url', label: F.url, isRequired: true, placeholder: 'https://example.com/events' },
+    { name: 'url', label: F.url, isRequired: true, placeholder: 'https://…/events' },
     { name: 'rules', label: F.rules, type: 'lines', rows: 3, help: F.rulesHelp, placeholder: 'client.connected' },
     { name: 'headers', label: F.headers, type: 'lines', rows: 3, help: F.headersHelp },
     { name: 'secret', label: F.secret, type: 'secret', help: F.secretHelp },

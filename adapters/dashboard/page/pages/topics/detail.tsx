@@ -3,7 +3,7 @@ import { useWatch } from '../../app/live.ts';
 import { hrefOf } from '../../app/place.ts';
 import { get, getPage, RequestError, remove } from '../../app/requests.ts';
 import { mayReadPayloads } from '../../app/session.ts';
-import { countText, rateText, sizeText, timeText } from '../../model/format.ts';
+import { rateText, sizeText, timeText } from '../../model/format.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -143,7 +143,7 @@ function Latest({ topic }: { readonly topic: string }) {
       <div class="head">
         <h3>{P.now}</h3>
         <span class="aside number">
-          {live === undefined ? P.waiting : `${countText(live.count)} ${P.messages}, ${rateText(live.rate)}`}
+          {live === undefined ? P.waiting : `${P.messages(live.count)}, ${rateText(live.rate)}`}
         </span>
       </div>
       {live !== undefined && (
