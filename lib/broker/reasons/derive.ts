@@ -78,24 +78,24 @@ async function ofAny(question: DeriveQuestion, state: BrokerState): Promise<Deri
   const { targets, groups } = routing.peek(question.topic);
   if (targets.length + groups.length === 0) {
     const withheld = routing.withheld(question.topic);
-    if (withheld.length > 0) return stateOfAll(new Set(withheld.map(clientIdOf)), question, state);
+    if (withheld.length > 0) return stateOfAll([withheld], question, state);
     const near = nearFilters(question, routing);
     const rewritten = rewrittenCauses(question, rewrites, (topic) => routing.hasReceivers(topic));
     return { causes: [...rewritten, ...near.causes], isComplete: near.isComplete };
   }
-  const count = groups.reduce((sum, { members }) => sum + members.length, targets.length);
-  if (count > MAX_RECEIVERS) return { causes: [], isComplete: false };
-  const all = [targets, ...groups.map(({ members }) => members)].flat();
-  return stateOfAll(new Set(all.map(clientIdOf)), question, state);
+  return stateOfAll([targets, ...groups.map(({ members }) => members)], question, state);
 }
 
-/** The causes in the state of clients, of a part of them if they are too many. */
+/** The causes in the state of receivers: of the first ones, if they are too many. */
 async function stateOfAll(
-  clientIds: ReadonlySet<string>,
+  lists: readonly (readonly Subscription[])[],
   question: DeriveQuestion,
   state: BrokerState
 ): Promise<DerivedCauses> {
   const causes: DerivedCause[] = [];
+  const clientIds = new Set<string>();
+  for (const list of lists)
+    for (let at = 0; at < list.length && clientIds.size <= MAX_RECEIVERS; at++) clientIds.add(clientIdOf(list[at]));
   let isComplete = clientIds.size <= MAX_RECEIVERS;
   for (const clientId of [...clientIds].slice(0, MAX_RECEIVERS)) {
     const session = state.sessions.get(clientId);

@@ -1,5 +1,5 @@
-// CBOR (RFC 8949) as its diagnostic notation, one value a line. Packages that read CBOR make values of JavaScript from it, which cannot show tags
-// that they do not know, keys that are not strings, or the difference between 1 and 1.0. Nothing here is recursive.
+// CBOR (RFC 8949) as its diagnostic notation, one value a line. Packages that write this notation (`cbor2`) return nothing if the end of a payload is
+// missing, and the page often has the beginning only. Nothing here is recursive.
 import { Bytes, type Decoded, Fault, hexOf, MAX_DEPTH } from './decoded.ts';
 import { utf8Of } from './payload.ts';
 
