@@ -7,7 +7,7 @@ import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
 import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
-import { flightsOf, queuePage } from '../../session/messages/queue-view.ts';
+import { flightsWithMessages, queuePage } from '../../session/messages/queue-view.ts';
 import type { Session } from '../../session/session.ts';
 import { parseSharedFilter } from '../../topics/topic.ts';
 
@@ -128,7 +128,7 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
   const { outlet } = session;
   const isOfQuestion = (message: { readonly topic: string; readonly clientId: string } | undefined) =>
     message !== undefined && message.topic === topic && (publisher === undefined || message.clientId === publisher);
-  const flights = flightsOf(session).inflight;
+  const flights = await flightsWithMessages(session);
   const flying = flights.filter(({ message, awaits }) => awaits !== 'pubcomp' && isOfQuestion(message));
   const queued = await queuedOf(session, isOfQuestion);
   const { isOnline } = outlet;
@@ -171,7 +171,6 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
     const detail = `a message of QoS ${published} waits`;
     causes.push(derived('qos_lowered', now, { ...known, publishedQos: published, grantedQos: granted, detail }));
   }
-  // of a client that is away, the messages in flight are only in the store
   const isKnown = isOnline || flights.every(({ message, awaits }) => message !== undefined || awaits === 'pubcomp');
   return { causes, isComplete: queued.isComplete && isKnown };
 }

@@ -8,13 +8,15 @@ import type { QoS } from '../../packets/types.ts';
 import { RecordError } from '../../store/record.ts';
 import { type PersistedMessage, readSegment, segmentFirst } from '../../store/segment.ts';
 import type { Session } from '../session.ts';
-import { awaitedIds, forEachInFlight, numbersIn } from './in-flight-record.ts';
+import { awaitedIds, forEachInFlight, NOTHING_IN_FLIGHT, numbersIn } from './in-flight-record.ts';
 import { Awaiting, UNSENT } from './inflight.ts';
 import type { Queued } from './priority-list.ts';
 import type { SessionLog } from './session-log.ts';
 
 /** Number of messages in memory that are examined in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
 const MESSAGES_AT_ONCE = 1_000;
+/** Maximum number of segments that are read to find messages in flight, which are among the oldest of a session. */
+const MAX_SEGMENTS = 100;
 
 /** A message that waits for a client. */
 export interface QueuedMessage {
@@ -123,6 +125,36 @@ export function flightsOf({ log, outlet }: Session): SessionFlights {
     return flight(id, known?.stateOf(id) ?? 0, flags, known?.messageOf(id));
   });
   return { inflight, awaitingRel: [...(known?.awaitingRel?.values() ?? [])] };
+}
+
+/**
+ * The packet ids in flight to a client, with the messages that are only in the store because the client is away. Nothing is changed. A message
+ * stays undefined if it is no longer needed, or was not found in 100 segments of the store.
+ * @throws the error of the store
+ */
+export async function flightsWithMessages(session: Session): Promise<readonly InFlightMessage[]> {
+  const { log, ports } = session;
+  const { inflight } = flightsOf(session);
+  const idOf = new Map<number, number>();
+  forEachInFlight(log?.offline?.record ?? NOTHING_IN_FLIGHT, (packetId, state, _flags, seq) => {
+    if (state !== Awaiting.pubcomp) idOf.set(seq, packetId);
+  });
+  if (log === undefined || idOf.size === 0) return inflight;
+  const messages = new Map<number | undefined, Message>();
+  const take = (stored: readonly PersistedMessage[]) => {
+    for (const { seq, message } of stored) if (idOf.has(seq)) messages.set(idOf.get(seq), message);
+  };
+  let from = 0;
+  for (let read = 0; read < MAX_SEGMENTS && messages.size < idOf.size && !log.isEnded; read++) {
+    const [entry] = await log.records(from, log.unwritten, 1);
+    if (entry === undefined) break;
+    ports.time.read();
+    take(messagesIn(entry, ports.time));
+    from = segmentFirst(entry.key) + 1;
+    await ports.slices.next(read);
+  }
+  take(log.outsideSegments(0));
+  return inflight.map((one) => ({ ...one, message: messages.get(one.packetId) }));
 }
 
 /** The messages after a position, in slices. The queue may change between them. */
