@@ -17,8 +17,8 @@ import './console/traces.ts';
 import './console/viewer.ts';
 import './console/websocket.ts';
 import './console/rules.ts';
-import { checkAreas } from './console/setup.ts';
+import { declareAreas } from './console/setup.ts';
 import './console/streams.ts';
 
-checkAreas();
+declareAreas();
 after(closeBrowser);

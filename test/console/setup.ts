@@ -27,6 +27,9 @@ const OF_BROKER: BrokerOptions = {
   maxConnectSize: 131_072
 };
 
+/** True to take real minutes, and to check each view in each look. */
+export const IS_LONG = process.env.CONSOLE_LONG === '1';
+
 /** A number of things that a person gives, to measure with more of them than by default. */
 function sizeOf(variable: string, normal: number): number {
   const size = Number(process.env[variable] ?? normal);
@@ -60,13 +63,30 @@ export interface ServedConsole {
   open(path: string, id?: string, options?: BrowserContextOptions): Promise<Tab>;
 }
 
+/** Options of the broker of an area, and how it runs. */
+interface AreaOptions extends BrokerOptions {
+  readonly isAlone?: boolean;
+  readonly prepare?: Parameters<typeof startConsole>[2];
+}
+
 /** The words on the command line; none: all areas. */
 const WORDS = process.argv.slice(2).map((word) => word.toLowerCase());
-let areas = 0;
 
-/** @throws Error if no area contains a word of the command line */
-export function checkAreas(): void {
-  if (areas === 0) throw new Error(`no area of the console contains ${WORDS.join(' or ')}`);
+interface Area {
+  /** True if nothing else may run at the same time. */
+  readonly isAlone: boolean;
+  declare(): void;
+}
+
+const areas: Area[] = [];
+
+/** Declare the tests of all areas. Two areas run at the same time, and then those that run alone. @throws Error if no area contains a word of the command line */
+export function declareAreas(): void {
+  if (areas.length === 0) throw new Error(`no area of the console contains ${WORDS.join(' or ')}`);
+  describe('The console in a browser', { concurrency: 2 }, () => {
+    for (const { isAlone, declare } of areas) if (!isAlone) declare();
+  });
+  for (const { isAlone, declare } of areas) if (isAlone) declare();
 }
 
 /**
@@ -76,17 +96,25 @@ export function checkAreas(): void {
  * @param name begins with a capital letter
  * @param tests declares them; `served` may be used once they run
  * @param ofBroker further options of the broker
+ * @param isAlone true if no other area may run at the same time: it measures, or shows and hides tabs
  * @param prepare receives the HTTP server before it listens
  */
 export function describeConsole(
   name: string,
   tests: (served: ServedConsole) => void,
-  ofBroker: BrokerOptions = {},
-  prepare?: Parameters<typeof startConsole>[2]
+  { isAlone = false, prepare, ...ofBroker }: AreaOptions = {}
 ): void {
   if (WORDS.length > 0 && !WORDS.some((word) => name.toLowerCase().includes(word))) return;
-  areas++;
-  describe(name, { skip: missingBrowser() }, () => {
+  areas.push({ isAlone, declare: () => declareArea(name, tests, ofBroker, prepare) });
+}
+
+function declareArea(
+  name: string,
+  tests: (served: ServedConsole) => void,
+  ofBroker: BrokerOptions,
+  prepare: AreaOptions['prepare']
+): void {
+  describe(name, { skip: missingBrowser(), concurrency: 1 }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
     const logins = new Map<string, BrowserContextOptions['storageState']>();
     before(async () => {

@@ -4,7 +4,7 @@ import { it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { FakePlugins } from '../streams-api/fake-plugins.ts';
 import { startConsole } from '../support/dashboard.ts';
-import { logIn, openTab } from './browser.ts';
+import { logIn, openTab, settled } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
 /** Replace the statement in the editor. */
@@ -61,7 +61,8 @@ describeConsole('Streams', (served) => {
     await page.locator('.topology .failing', { hasText: '1 error' }).waitFor();
     await page.locator('.samples .result', { hasText: '{"t":22.5}' }).first().waitFor();
     await page.getByRole('button', { name: 'Use these rows for the test' }).click();
-    await page.waitForFunction('document.querySelector("textarea[name=rows]").value.includes(\'"values":{"t":22.5}\')');
+    for (let tries = 0; tries < 1_000 && !(await rows.inputValue()).includes('"values":{"t":22.5}'); tries++);
+    assert.match(await rows.inputValue(), /"values":\{"t":22\.5\}/);
 
     await write(page, 'SELECT t FROM nosuch');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -225,7 +226,7 @@ describeConsole('Streams', (served) => {
       for (const view of ['', 'streams', 'tables', 'sources&type=mqtt', 'sinks&type=mqtt', 'connections', 'transfer']) {
         await page.goto(`${served.base}/stream-rules?tab=${view}`);
         await page.locator('.tabs').waitFor();
-        await page.waitForFunction('document.querySelector(".loading") === null');
+        await settled(tab);
         for (const name of [/^Add/, /^Export$/, /^Import$/, /^Delete$/, /^Change$/])
           for (const button of await page.locator('main').getByRole('button', { name }).all())
             assert.equal(await button.isDisabled(), true, `${view} ${name}`);

@@ -185,8 +185,7 @@ describeConsole(
       await tab.close();
     });
   },
-  {},
-  (http, { attachUpgrades }) => void attachUpgrades(http)
+  { prepare: (http, { attachUpgrades }) => void attachUpgrades(http) }
 );
 
 describeConsole('A console whose host passes no WebSocket on', (served) => {
