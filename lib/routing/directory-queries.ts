@@ -4,7 +4,7 @@ import type { ProtocolVersion, QoS } from '../packets/types.ts';
 import type { Field } from '../records/record-table.ts';
 import { CLIENT_FIELDS, type RecordedSession } from '../records/session-records.ts';
 import { type RecordedSubscription, SUBSCRIPTION_FIELDS } from '../records/subscription-record.ts';
-import { checkTopicFilter, covers, innerFilter, matches, parseSharedFilter } from '../topics/topic.ts';
+import { checkTopicFilter, checkTopicName, covers, innerFilter, matches, parseSharedFilter } from '../topics/topic.ts';
 
 const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
@@ -115,7 +115,9 @@ export const LEVEL_CONDITIONS: Conditions<unknown, LevelQuery> = { prefix: () =>
 /** Conditions whose value must be a string. */
 const TEXT_CONDITIONS = ['prefix'];
 /** Conditions whose value must be a topic filter. */
-const FILTER_CONDITIONS = ['filter', 'coveredBy', 'matchesTopic'];
+const FILTER_CONDITIONS = ['filter', 'coveredBy'];
+/** Conditions whose value must be a topic name. */
+const TOPIC_CONDITIONS = ['matchesTopic'];
 
 function equals<S, V>({ from }: Field<S, V>): (source: S, wanted: NonNullable<V>) => boolean {
   return (source, wanted) => from(source, '') === wanted;
@@ -145,7 +147,7 @@ export interface Request<Source> {
   isWanted(source: Source): boolean;
 }
 
-/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID, TOPIC_FILTER_INVALID */
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID, TOPIC_FILTER_INVALID, TOPIC_NAME_INVALID */
 export function readQuery<Source, Query extends PageQuery>(
   query: Query,
   conditions: Conditions<Source, Query>
@@ -161,6 +163,7 @@ export function readQuery<Source, Query extends PageQuery>(
   const checks = Object.entries(given).filter(([, wanted]) => wanted !== undefined);
   for (const [name, wanted] of checks) {
     if (FILTER_CONDITIONS.includes(name)) checkFilter(name, wanted);
+    if (TOPIC_CONDITIONS.includes(name)) checkTopic(name, wanted);
     if (TEXT_CONDITIONS.includes(name) && typeof wanted !== 'string')
       throw new InvalidInput('OPTION_INVALID', name, 'a string', wanted);
   }
@@ -174,6 +177,11 @@ export function invalidCursor(cursor: unknown): InvalidInput {
 }
 
 /** @throws InvalidInput TOPIC_FILTER_INVALID */
+function checkTopic(name: string, topic: unknown): void {
+  const fault = typeof topic === 'string' ? checkTopicName(topic) : 'the topic must be a string';
+  if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', name, 'a topic name', topic, fault);
+}
+
 function checkFilter(name: string, filter: unknown): void {
   const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
   if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', name, 'a topic filter', filter, fault);

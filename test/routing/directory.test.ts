@@ -376,6 +376,7 @@ describe('The directory', () => {
       [directory.clients({ cursor: 'x' }), 'CURSOR_INVALID'],
       [directory.subscriptions({ cursor: 5 as never }), 'CURSOR_INVALID'],
       [directory.subscriptions({ coveredBy: 'a/#/b' }), 'TOPIC_FILTER_INVALID'],
+      [directory.subscriptions({ matchesTopic: 'a/#' }), 'TOPIC_NAME_INVALID'],
       [directory.retained({ filter: '' }), 'TOPIC_FILTER_INVALID'],
       [directory.retained({ prefix: 5 as never }), 'OPTION_INVALID'],
       [directory.levels({ prefix: 'a' }), 'OPTION_INVALID']

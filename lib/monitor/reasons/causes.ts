@@ -323,7 +323,8 @@ export const CAUSES = {
   ),
   payload_invalid: row(
     'recorded',
-    (e) => `The payload of a message to ${topicOf(e)} could not be decoded for ${ruleOf(e)}${because(e)}.`,
+    (e) =>
+      `${e.topic === undefined ? 'A payload' : `The payload of a message to ${topicOf(e)}`} could not be decoded for ${ruleOf(e)}${because(e)}.`,
     'Send JSON, or use a function or a format for the payload that is sent.'
   ),
   function_failed: row(

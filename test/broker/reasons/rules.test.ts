@@ -82,6 +82,8 @@ describe('The causes in a rule', () => {
     ] as const) {
       const causes = await causesOf(broker, rule);
       assert.deepEqual(codesOf(causes).sort(), [`${code} recorded`, 'payload_invalid recorded'].sort(), rule);
+      const invalid = causes.find(({ code }) => code === 'payload_invalid') ?? assert.fail('not recorded');
+      assert.match(invalid.text, /^A payload could not be decoded for rule "/, 'a row of a stream has no topic');
       assert.match(causes.find((cause) => cause.code === code)?.text ?? '', text);
     }
     await broker.streams.rules.delete('target');

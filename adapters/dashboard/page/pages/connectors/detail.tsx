@@ -8,7 +8,7 @@ import { CopyAs } from '../../parts/copy.tsx';
 import { Facts, Head } from '../../parts/facts.tsx';
 import { Name } from '../../parts/name.tsx';
 import { T } from '../../texts.ts';
-import { Change, OfApp } from './form.tsx';
+import { Change, type ConnectorAction, OfApp } from './form.tsx';
 import { type ConnectorRow, PATHS, StateOf, VIEW } from './rows.tsx';
 import { StartStop } from './switch.tsx';
 import { Test } from './test.tsx';
@@ -121,15 +121,7 @@ function shortJson(entry: unknown): string {
     .join(', ');
 }
 
-function Remove({
-  kind,
-  row: { name, settings },
-  onDone
-}: {
-  readonly kind: ConnectorKind;
-  readonly row: ConnectorRow;
-  readonly onDone: () => void;
-}) {
+function Remove({ kind, row: { name, settings }, onDone }: ConnectorAction) {
   if (settings === undefined) return <OfApp label={C.remove} />;
   const path = `${PATHS[kind]}/${encodeURIComponent(name)}`;
   return (

@@ -87,16 +87,15 @@ export function Add({ kind, onDone }: { readonly kind: ConnectorKind; readonly o
   );
 }
 
-/** Change the options of a connector. Those of the app cannot be changed here. */
-export function Change({
-  kind,
-  row: { name, settings },
-  onDone
-}: {
+/** An action on a connector. */
+export interface ConnectorAction {
   readonly kind: ConnectorKind;
   readonly row: ConnectorRow;
   readonly onDone: () => void;
-}) {
+}
+
+/** Change the options of a connector. Those of the app cannot be changed here. */
+export function Change({ kind, row: { name, settings }, onDone }: ConnectorAction) {
   if (settings === undefined) return <OfApp label={C.change} />;
   const fields = FIELDS[kind].map((field) =>
     settings[field.name] === HIDDEN ? { ...field, placeholder: F.kept, help: F.keptHelp } : field

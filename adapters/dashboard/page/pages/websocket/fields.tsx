@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { choice, choose } from '../../app/place.ts';
 import { FieldError, PROPERTIES, type PropertySet, type PropertyType } from '../../model/mqtt.ts';
@@ -74,6 +75,61 @@ export function OtherProblem({ problem }: { readonly problem: unknown }) {
     <p class="problem problem-message" role="alert">
       {problem instanceof Error ? problem.message : `${problem}`}
     </p>
+  );
+}
+
+/** The form of a packet: its fields, and those that only MQTT 5 has. A client that is not connected sends nothing. */
+export function PacketForm({
+  form,
+  rows,
+  furtherRows,
+  further,
+  isUsed,
+  send,
+  isOpen,
+  problem,
+  onSubmit,
+  children
+}: {
+  readonly form: Choices;
+  readonly rows: readonly FieldRow[];
+  readonly furtherRows: readonly FieldRow[];
+  /** The title of the further fields. */
+  readonly further: string;
+  /** True if one of them has a value, so that they are shown. */
+  readonly isUsed: boolean;
+  /** The label of the button. */
+  readonly send: string;
+  readonly isOpen: boolean;
+  readonly problem: unknown;
+  readonly onSubmit: () => Promise<void>;
+  readonly children?: ComponentChildren;
+}) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    void onSubmit();
+  };
+  return (
+    <form class="mqtt-form" onSubmit={submit}>
+      <div class="mqtt-fields">
+        <Fields rows={rows} form={form} problem={problem} />
+      </div>
+      {form.get('v') !== '4' && (
+        <details open={isUsed}>
+          <summary>{further}</summary>
+          <div class="mqtt-fields">
+            <Fields rows={furtherRows} form={form} problem={problem} />
+          </div>
+        </details>
+      )}
+      <OtherProblem problem={problem} />
+      <div class="form-buttons">
+        <button type="submit" class="primary" disabled={!isOpen} title={isOpen ? undefined : M.notConnected}>
+          {send}
+        </button>
+        {children}
+      </div>
+    </form>
   );
 }
 

@@ -3,7 +3,7 @@ import { mqttState, publish } from '../../app/mqtt/client.ts';
 import { PAYLOAD_FORMS, type PayloadForm, payloadBytes, propertiesIn } from '../../model/mqtt.ts';
 import type { FieldRow } from '../../parts/fields.tsx';
 import { T } from '../../texts.ts';
-import { type Choices, Fields, OtherProblem, propertyRows, valuesOf } from './fields.tsx';
+import { type Choices, PacketForm, propertyRows, valuesOf } from './fields.tsx';
 
 const M = T.websocket;
 
@@ -29,8 +29,7 @@ export function Publish({ form }: { readonly form: Choices }) {
   const [result, setResult] = useState('');
   const isOpen = mqttState.value.is === 'open';
   const isFive = form.get('v') !== '4';
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     setProblem(undefined);
     try {
       const values = valuesOf(form, PROPERTY_FIELDS);
@@ -56,28 +55,21 @@ export function Publish({ form }: { readonly form: Choices }) {
   return (
     <section class="panel mqtt-panel" aria-label={M.publish}>
       <h2>{M.publish}</h2>
-      <form class="mqtt-form" onSubmit={(event) => void submit(event)}>
-        <div class="mqtt-fields">
-          <Fields rows={FIELDS} form={form} problem={problem} />
-        </div>
-        {isFive && (
-          <details open={isUsed}>
-            <summary>{M.publishProperties}</summary>
-            <div class="mqtt-fields">
-              <Fields rows={PROPERTY_FIELDS} form={form} problem={problem} />
-            </div>
-          </details>
-        )}
-        <OtherProblem problem={problem} />
-        <div class="form-buttons">
-          <button type="submit" class="primary" disabled={!isOpen} title={isOpen ? undefined : M.notConnected}>
-            {M.publish}
-          </button>
-          <span class="aside" role="status">
-            {result}
-          </span>
-        </div>
-      </form>
+      <PacketForm
+        form={form}
+        rows={FIELDS}
+        furtherRows={PROPERTY_FIELDS}
+        further={M.publishProperties}
+        isUsed={isUsed}
+        send={M.publish}
+        isOpen={isOpen}
+        problem={problem}
+        onSubmit={submit}
+      >
+        <span class="aside" role="status">
+          {result}
+        </span>
+      </PacketForm>
     </section>
   );
 }

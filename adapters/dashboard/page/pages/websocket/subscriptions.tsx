@@ -6,7 +6,7 @@ import type { FieldRow } from '../../parts/fields.tsx';
 import { Name } from '../../parts/name.tsx';
 import { notifyProblem } from '../../parts/notices.tsx';
 import { T } from '../../texts.ts';
-import { type Choices, Fields, OtherProblem, propertyRows, valuesOf } from './fields.tsx';
+import { type Choices, PacketForm, propertyRows, valuesOf } from './fields.tsx';
 
 const M = T.websocket;
 
@@ -31,8 +31,7 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
   const [problem, setProblem] = useState<unknown>();
   const isOpen = mqttState.value.is === 'open';
   const isFive = form.get('v') !== '4';
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     setProblem(undefined);
     try {
       const properties = isFive ? propertiesIn('subscribe', valuesOf(form, OPTION_FIELDS), 'sub.') : undefined;
@@ -76,25 +75,17 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
           ))}
         </ul>
       )}
-      <form class="mqtt-form" onSubmit={(event) => void submit(event)}>
-        <div class="mqtt-fields">
-          <Fields rows={FIELDS} form={form} problem={problem} />
-        </div>
-        {isFive && (
-          <details open={isUsed}>
-            <summary>{M.subscribeOptions}</summary>
-            <div class="mqtt-fields">
-              <Fields rows={OPTION_FIELDS} form={form} problem={problem} />
-            </div>
-          </details>
-        )}
-        <OtherProblem problem={problem} />
-        <div class="form-buttons">
-          <button type="submit" class="primary" disabled={!isOpen} title={isOpen ? undefined : M.notConnected}>
-            {M.subscribe}
-          </button>
-        </div>
-      </form>
+      <PacketForm
+        form={form}
+        rows={FIELDS}
+        furtherRows={OPTION_FIELDS}
+        further={M.subscribeOptions}
+        isUsed={isUsed}
+        send={M.subscribe}
+        isOpen={isOpen}
+        problem={problem}
+        onSubmit={submit}
+      />
     </section>
   );
 }
