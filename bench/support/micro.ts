@@ -50,7 +50,7 @@ if (name === 'match') {
   console.log(table(short ? await run(5_000, 1) : await run(50_000)));
 } else if (name === 'console') {
   const { run, table } = await import('../console.ts');
-  console.log(table(short ? await run(60_000, 1) : await run(200_000)));
+  console.log(table(short ? await run(60_000, 1) : await run(120_000)));
 } else if (name === 'streams') {
   const { run, runMemory, table, SHORT, FULL } = await import('../streams.ts');
   const sizes = short ? SHORT : FULL;
