@@ -2,7 +2,7 @@ import { asError, StateError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';
-import type { ClientOptions } from './options.ts';
+import type { AuthAnswer, ClientOptions } from './options.ts';
 import type { Pending } from './pending.ts';
 
 /** Enhanced authentication of a client, while it connects and later (MQTT 5.0, section 4.12). */
@@ -24,7 +24,7 @@ export class ClientAuthentication {
   }
 
   /** Start a re-authentication. @throws StateError REAUTHENTICATION_UNDER_WAY */
-  repeat(data: Buffer | undefined, pending: Pending<void>): void {
+  repeat(answer: AuthAnswer, pending: Pending<void>): void {
     if (this.#pending !== undefined) {
       throw new StateError(
         'REAUTHENTICATION_UNDER_WAY',
@@ -32,7 +32,7 @@ export class ClientAuthentication {
       );
     }
     this.#pending = pending;
-    this.#send(ReasonCode.reAuthenticate, data);
+    this.#send(ReasonCode.reAuthenticate, answer);
   }
 
   /** Process an AUTH: the end of a re-authentication, or a challenge. */
@@ -54,8 +54,9 @@ export class ClientAuthentication {
     this.#pending?.reject(this.#connection.closedError());
   }
 
-  #send(reasonCode: number, authenticationData: Buffer | undefined): void {
-    const properties = { authenticationMethod: this.#method, authenticationData };
-    this.#connection.send({ cmd: 'auth', reasonCode, properties });
+  #send(reasonCode: number, answer: AuthAnswer): void {
+    const isData = answer instanceof Uint8Array || typeof answer !== 'object';
+    const given = isData ? { authenticationData: answer as Buffer | undefined } : answer;
+    this.#connection.send({ cmd: 'auth', reasonCode, properties: { ...given, authenticationMethod: this.#method } });
   }
 }

@@ -21,6 +21,7 @@ import { KeepAlive } from './keep-alive.ts';
 import { type ClientListener, Listeners } from './listeners.ts';
 import { checkClientOptions, checkDisconnectOptions, checkListener, checkMessagesOptions } from './option-check.ts';
 import type {
+  AuthAnswer,
   ClientEvents,
   ClientOptions,
   FilterInput,
@@ -267,13 +268,14 @@ export class Client {
    * Re-authenticate with the method of the CONNECT (MQTT 5.0), and wait until the server accepts.
    *
    * `onAuth` answers the challenges of the server.
+   * @param answer the Authentication Data of the first AUTH, or its properties
    * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED if the connection closes before, as it does if the server refuses; StateError
    *   REAUTHENTICATION_UNDER_WAY
    */
-  reauthenticate(data?: Buffer): Promise<void> {
+  reauthenticate(answer?: AuthAnswer): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#connection.checkConnected();
-      this.#authentication.repeat(data, { resolve, reject });
+      this.#authentication.repeat(answer, { resolve, reject });
     });
   }
 

@@ -5,6 +5,7 @@ export type { ClientListener } from './listeners.ts';
 // under the names that they have in `embermq`, where the broker has a MessageHandler and SubscribeOptions, too
 export type { MessageHandler as ClientMessageHandler, SubscribeOptions as ClientSubscribeOptions } from './options.ts';
 export {
+  type AuthAnswer,
   type AuthChallenge,
   type ClientEvents,
   type ClientOptions,

@@ -19,6 +19,15 @@ export interface AuthChallenge {
   readonly properties: Properties;
 }
 
+/**
+ * The content of an AUTH that a client sends (MQTT 5.0, section 3.15): its Authentication Data, or its properties. The method is that of the CONNECT.
+ * Default: no data.
+ */
+export type AuthAnswer =
+  | Buffer
+  | Pick<Properties, 'authenticationData' | 'reasonString' | 'userProperties'>
+  | undefined;
+
 /** Options of an in-process client. */
 export interface ClientOptions {
   /** Default: empty; the broker then assigns one. */
@@ -43,10 +52,10 @@ export interface ClientOptions {
   /** The number of topic aliases that the broker may use, from 0 to 65,535. */
   readonly topicAliasMaximum?: number;
   /**
-   * Answers the challenges of enhanced authentication. It returns the Authentication Data of the next AUTH; if it throws, the connection is
-   * closed. Set the method in `properties.authenticationMethod`.
+   * Answers the challenges of enhanced authentication. It returns the Authentication Data of the next AUTH, or its properties; if it throws, the
+   * connection is closed. Set the method in `properties.authenticationMethod`.
    */
-  readonly onAuth?: (challenge: AuthChallenge) => Buffer | undefined | Promise<Buffer | undefined>;
+  readonly onAuth?: (challenge: AuthChallenge) => AuthAnswer | Promise<AuthAnswer>;
   /** `manual`: the application acknowledges QoS 1 and 2 messages with `message.ack()`. Default: `auto`, acknowledge on receipt. */
   readonly acknowledge?: 'auto' | 'manual';
   /**

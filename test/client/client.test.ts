@@ -330,6 +330,35 @@ describe('connectClient', () => {
     assert.deepEqual(data, ['connect 0', 'auth re:1', 'auth re:2', 'auth x', 'auth re:3']);
     client.destroy();
   });
+
+  it('sends a reason string and user properties with AUTH, always with the method of the CONNECT', async () => {
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, {
+      properties: { authenticationMethod: 'M' },
+      onAuth: (): Properties => ({
+        authenticationData: Buffer.from('1'),
+        reasonString: 'asked',
+        authenticationMethod: 'other'
+      })
+    });
+    peer.send({ cmd: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'M' } });
+    await immediate();
+    peer.connack({ authenticationMethod: 'M' });
+    const client = await connecting;
+    const again = client.reauthenticate({ userProperties: [['a', 'b']] });
+    await immediate();
+    peer.send({ cmd: 'auth', reasonCode: 0, properties: { authenticationMethod: 'M' } });
+    await again;
+    const sent = peer.got.filter(({ cmd }) => cmd === 'auth') as { readonly properties?: Properties }[];
+    assert.deepEqual(
+      sent.map(({ properties }) => ({ ...properties })),
+      [
+        { authenticationMethod: 'M', authenticationData: Buffer.from('1'), reasonString: 'asked' },
+        { authenticationMethod: 'M', userProperties: [['a', 'b']] }
+      ]
+    );
+    client.destroy();
+  });
 });
 
 describe('options of a client', () => {
