@@ -120,7 +120,7 @@ describeConsole(
       await page.getByRole('button', { name: 'Pause' }).click();
       const client = await served.broker.connect();
       await client.publish('to/page', 'held');
-      await page.getByText('1 newer rows wait').waitFor();
+      await page.getByText('1 newer row waits').waitFor();
       assert.equal(await page.getByRole('row', { name: 'received PUBLISH' }).count(), 0);
       await page.getByRole('button', { name: 'Resume' }).click();
       await page.getByRole('row', { name: 'received PUBLISH' }).waitFor();
@@ -173,6 +173,65 @@ describeConsole(
       await page.getByText('connected', { exact: true }).waitFor();
       assert.equal(served.broker.sessions.get('page-s').state, 'connected');
       await tab.close();
+    });
+
+    it('answers the challenges of enhanced authentication, authenticates again, and sends properties with UNSUBSCRIBE', async () => {
+      const asked: string[] = [];
+      const unhook = served.broker.hook('authenticate', ({ method, data, round }) => {
+        if (method !== 'riddle') return undefined;
+        asked.push(`${round} ${data ?? ''}`);
+        if (String(data) === '42') return true;
+        return round === 0 ? { challenge: Buffer.from([0xff, 0x00]) } : false;
+      });
+      const tab = await served.open(
+        'websocket?id=page-a&authenticationMethod=riddle&sub.filter=a&unsub.userProperties=why%3Ddone'
+      );
+      const { page } = tab;
+      const dialog = page.getByRole('dialog');
+      const data = dialog.getByLabel('Authentication Data');
+      await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await dialog.getByText('000000 ff 00').waitFor();
+      await data.fill('0x4');
+      await dialog.getByRole('button', { name: 'Send the answer' }).click();
+      await dialog.getByText('each byte has two hexadecimal digits').waitFor();
+      await data.fill('0x3432');
+      await dialog.getByLabel('User Properties').fill('a=b');
+      await dialog.getByRole('button', { name: 'Send the answer' }).click();
+      await page.getByText('connected', { exact: true }).waitFor();
+      await page.getByRole('row', { name: 'sent AUTH' }).getByRole('button').click();
+      await page.locator('.below').getByText('a =').waitFor();
+
+      await page.getByRole('button', { name: 'Authenticate again' }).click();
+      await data.fill('x');
+      await dialog.getByRole('button', { name: 'Authenticate again' }).click();
+      await dialog.getByText('000000 ff 00').waitFor();
+      await dialog.getByLabel('Authentication Data').last().fill('42');
+      await dialog.getByRole('button', { name: 'Send the answer' }).click();
+      await page.getByText('The broker has accepted the authentication').first().waitFor();
+      assert.equal(await dialog.count(), 0);
+      assert.deepEqual(asked, ['0 ', '1 42', '0 x', '1 42']);
+
+      await page.getByRole('button', { name: 'Subscribe', exact: true }).click();
+      await page.getByRole('button', { name: 'Unsubscribe' }).click();
+      await page.getByText('The client has no subscriptions').waitFor();
+      await page.getByRole('button', { name: 'Resume' }).click();
+      await page.getByRole('row', { name: 'sent UNSUBSCRIBE' }).getByRole('button').click();
+      await page.locator('.below').getByText('why =').waitFor();
+
+      // a wrong answer ends the attempts, and Cancel closes the connection
+      await page.getByRole('button', { name: 'Drop the connection' }).click();
+      await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await data.fill('wrong');
+      await dialog.getByRole('button', { name: 'Send the answer' }).click();
+      await page.getByRole('alert').filter({ hasText: 'not authorized' }).waitFor();
+      await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await dialog.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByText('not connected').waitFor();
+      assert.equal(await dialog.count(), 0);
+      assert.ok(!page.url().includes('42'));
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+      unhook();
     });
 
     it('tells viewers why they cannot connect', async () => {

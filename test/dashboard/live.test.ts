@@ -150,6 +150,26 @@ describe('The live stream of the console', () => {
     assert.deepEqual(rates, [2 / 3, 2 / 4, 2 / 5, 1 / 5, 0], 'a topic that has become idle');
   });
 
+  it('names each topic that the rows in view have received once, at most 1,000, and again when other rows are in view', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const watched = (...topics: string[]) => ({ tree: { kind: 'topics', topics } });
+    const stream = await watching(server, watched('a/#', '#'));
+    let count = 1; // the event `opened`
+    const named = async (...topics: string[]) => {
+      for (const topic of topics) await server.broker.publish(topic, '');
+      clock.advance(1_000);
+      return (await stream.next(++count)).at(-1)?.data.topics;
+    };
+    assert.deepEqual(await named('a/1', 'a/2', 'b', 'a/1', 'a'.repeat(1_024)), ['a/1', 'a/2', 'b']);
+    assert.deepEqual(await named('a/1', 'a/3'), ['a/3']);
+    const many = Array.from({ length: 1_500 }, (_, at) => `many/${at}`);
+    assert.deepEqual(await named(...many), many.slice(0, 995));
+    assert.deepEqual(await named('b', 'c'), []);
+    await stream.set(watched('#'));
+    assert.deepEqual(await named('b', 'c'), ['b', 'c']);
+  });
+
   it('listens to messages only while they are watched', async () => {
     await using server = await startConsole();
     const isHeard = () => engineOf(server.broker).services.events.heard['message.publish'];

@@ -1,9 +1,9 @@
-// The causes of alarms in the page.
+// The causes of alarms in the page, and its lists that change.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { causeOf } from '../../adapters/dashboard/page/model/alarms.ts';
+import { causeOf, heldRows } from '../../adapters/dashboard/page/model/alarms.ts';
 
 const README = readFileSync(join(import.meta.dirname, '../../lib/monitor/README.md'), 'utf8');
 
@@ -28,5 +28,20 @@ describe('Links from alarms to their causes', () => {
     });
     assert.equal(causeOf('outbox_failing:webhook:x')?.view, 'webhooks');
     assert.equal(causeOf('outbox_failing:x')?.view, 'rules');
+  });
+});
+
+describe('A list that changes while it is read', () => {
+  const held = (shown: string, latest: string) => {
+    const { rows, ended, added } = heldRows([...shown], [...latest], (row) => row);
+    return [rows.join(''), [...ended].join(''), added];
+  };
+
+  it('keeps its rows in their places, marks those that have ended, and counts those that are new', () => {
+    assert.deepEqual(held('abc', 'abc'), ['abc', '', 0]);
+    assert.deepEqual(held('abc', 'xcyb'), ['abc', 'a', 2]);
+    assert.deepEqual(held('', 'ab'), ['', '', 2]);
+    const facts = heldRows([{ id: 'a', count: 1 }], [{ id: 'a', count: 2 }], ({ id }) => id);
+    assert.deepEqual(facts.rows, [{ id: 'a', count: 2 }]);
   });
 });

@@ -23,6 +23,8 @@ import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/mo
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
+  inOrder,
+  isExtended,
   latelyPublished,
   nextPageTo,
   prefixesAbove,
@@ -289,10 +291,26 @@ describe('The topic tree', () => {
     assert.equal(
       latelyPublished(
         before,
-        Array.from({ length: 900 }, (_, index) => `${index}`)
+        Array.from({ length: 2_900 }, (_, index) => `${index}`)
       ).length,
-      500
+      2_000
     );
+  });
+
+  it('sorts the rows of a whole level naturally, and leaves the pages of a longer one as they are', () => {
+    const rows = ['10', '#', 'b', 'B', 'a10', 'a9', '2', '\u200b', '', '1'].map((level) => row(level));
+    const levels = (isWhole: boolean) => inOrder(rows, isWhole).map(({ level }) => level);
+    assert.deepEqual(levels(true), ['', '\u200b', '#', '1', '2', '10', 'a9', 'a10', 'b', 'B']);
+    assert.deepEqual(
+      levels(false),
+      rows.map(({ level }) => level)
+    );
+  });
+
+  it('knows whether new rows would move those that are shown', () => {
+    assert.equal(isExtended(['a', 'b'], ['a', 'b', 'c']), true);
+    assert.equal(isExtended(['a', 'b'], ['a', 'c', 'b']), false);
+    assert.equal(isExtended(['a', 'b'], ['a']), false);
   });
 
   it('watches as many rows as the server allows, without those whose topics are too long together', () => {

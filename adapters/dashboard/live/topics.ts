@@ -11,16 +11,51 @@ const MAX_TOPICS = 200;
 const SHOWN_BYTES = 1_024;
 /** Characters of a topic that are shown for a filter. */
 const SHOWN_CHARACTERS = 1_024;
+/** Maximum number of topics that are named while the same rows are in view, and of their characters. */
+const MAX_NEW = 1_000;
+const MAX_NEW_CHARACTERS = 100_000;
 /** Number of seconds over which a rate is taken: topics with a message every few seconds have a steady one. */
 const RATE_SECONDS = 5;
 
 type Published = BrokerEvents['message.publish'];
+
+/**
+ * The topics of messages that the rows in view have received, each named once, so that the page can mark them. If there are more than fit, the others
+ * are named when other rows come into view. A topic that is known costs one look-up for a message.
+ */
+class NewTopics {
+  readonly #known = new Set<string>();
+  #left = MAX_NEW_CHARACTERS;
+  #topics: string[] = [];
+
+  add(topic: string): void {
+    if (this.#left < topic.length || this.#known.size >= MAX_NEW || this.#known.has(topic)) return;
+    this.#left -= topic.length;
+    this.#known.add(topic);
+    if (topic.length < SHOWN_CHARACTERS) this.#topics.push(topic);
+  }
+
+  /** The topics since the last call. */
+  take(): readonly string[] {
+    const taken = this.#topics;
+    this.#topics = [];
+    return taken;
+  }
+
+  /** Name all topics again. */
+  clear(): void {
+    this.#known.clear();
+    this.#left = MAX_NEW_CHARACTERS;
+    this.#topics = [];
+  }
+}
 
 /** A topic, or a topic filter, that is in view. */
 class Row {
   readonly filter: string;
   readonly #broker: Broker;
   readonly #payload: Buffer | undefined;
+  readonly #newTopics: NewTopics;
   #count = 0;
   /** The counts of the last seconds, with their monotonic times in milliseconds. */
   readonly #counts: { readonly atMs: number; readonly count: number }[];
@@ -29,9 +64,10 @@ class Row {
   #last: { readonly topic: string; readonly qos: number; readonly retain: boolean; readonly at: number } | undefined;
   #payloadBytes = 0;
 
-  constructor({ broker, hidesPayloads }: WatchContext, filter: string) {
+  constructor({ broker, hidesPayloads }: WatchContext, filter: string, newTopics: NewTopics) {
     this.#broker = broker;
     this.filter = filter;
+    this.#newTopics = newTopics;
     this.#counts = [{ atMs: broker.clock.monotonic(), count: 0 }];
     this.#payload = hidesPayloads ? undefined : Buffer.allocUnsafeSlow(SHOWN_BYTES);
     broker.on('message.publish', this.#see, { filter });
@@ -44,6 +80,7 @@ class Row {
   readonly #see = ({ message }: Published): void => {
     this.#count++;
     const { topic, qos, retain, bytes, payloadAt } = message;
+    this.#newTopics.add(topic);
     this.#last = { topic, qos, retain, at: this.#broker.clock.now() };
     this.#payloadBytes = bytes - payloadAt;
     if (this.#payload !== undefined) message.payload.copy(this.#payload, 0, 0, SHOWN_BYTES);
@@ -79,6 +116,7 @@ class Row {
 class TopicsWatch implements OpenWatch<readonly string[]> {
   readonly #context: WatchContext;
   readonly #rows = new Map<string, Row>();
+  readonly #newTopics = new NewTopics();
   readonly #stop: () => void;
 
   constructor(context: WatchContext, topics: readonly string[]) {
@@ -95,7 +133,9 @@ class TopicsWatch implements OpenWatch<readonly string[]> {
       row.close();
       this.#rows.delete(filter);
     }
-    for (const filter of topics) if (!this.#rows.has(filter)) this.#rows.set(filter, new Row(this.#context, filter));
+    this.#newTopics.clear();
+    for (const filter of topics)
+      if (!this.#rows.has(filter)) this.#rows.set(filter, new Row(this.#context, filter, this.#newTopics));
   }
 
   close(): void {
@@ -107,7 +147,7 @@ class TopicsWatch implements OpenWatch<readonly string[]> {
     const { broker, emit } = this.#context;
     const nowMs = broker.clock.monotonic();
     const rows = [...this.#rows.values()].map((row) => row.change(nowMs)).filter((row) => row !== undefined);
-    if (rows.length > 0) emit({ at: broker.clock.now(), rows });
+    if (rows.length > 0) emit({ at: broker.clock.now(), topics: this.#newTopics.take(), rows });
   }
 }
 

@@ -38,6 +38,7 @@ export const T = {
     viewer: 'viewer',
     administrator: 'administrator',
     node: 'Node',
+    alarms: (count: number) => (count === 1 ? 'One alarm is raised' : `${countText(count)} alarms are raised`),
     unknown: 'This page does not exist',
     unknownAdvice: 'The address may belong to another version of the console.',
     toOverview: 'Open the overview',
@@ -89,6 +90,11 @@ export const T = {
         ? `${countText(from)} to ${countText(to)}`
         : `${countText(from)} to ${countText(to)} of ${countText(all)}`,
     shown: (count: number) => (count === 1 ? '1 row' : `${countText(count)} rows`),
+    news: (added: number, ended: number) =>
+      `Show changes: ${[
+        ...(added > 0 ? [`${countText(added)} new`] : []),
+        ...(ended > 0 ? [`${countText(ended)} ended`] : [])
+      ].join(', ')}`,
     first: 'First page',
     next: 'Next page',
     reload: 'Load again'
@@ -159,6 +165,10 @@ export const T = {
     eventLoop: 'Event loop delay',
     queued: 'Messages queued',
     alarms: 'Alarms',
+    store: 'Store',
+    inMemory: 'none',
+    free: (size: string) => `${size} free`,
+    storeFailed: 'the last write has failed',
     messagesChart: 'Messages per second',
     bytesChart: 'Bytes per second',
     clientsChart: 'Connections and sessions',
@@ -262,7 +272,8 @@ export const T = {
     awaitingRelAbout: 'QoS 2 messages from the client for which it has not sent PUBREL',
     awaitingRelOf: 'Packet ids of messages from the client that await PUBREL:',
     droppedAbout: 'Messages for this session that were dropped, for any reason; the history lists the last ones',
-    memory: 'Memory',
+    buffered: 'Buffered',
+    bufferedAbout: 'Bytes of queued messages and of messages in flight, and bytes that the connection has not sent yet',
     ofConnection: 'This connection',
     fromClient: 'From the client',
     toClient: 'To the client',
@@ -329,7 +340,7 @@ export const T = {
     goTo: 'Topic or topic filter',
     show: 'Show',
     more: 'Show more',
-    none: 'There are no retained messages and no subscriptions.',
+    none: 'There are no retained messages and no subscriptions. Topics are shown here when messages are published while this page is open. Publish one, or subscribe with the WebSocket client.',
     select: 'Select a topic to see its retained message, its values as they come, and the clients that receive it.',
     isRetained: 'has a retained message',
     retainedMark: 'retained',
@@ -358,6 +369,7 @@ export const T = {
     noMatching: 'No subscription matches this topic: its messages are dropped, unless rules take them.',
     firstOnes: (count: number) => `Only the first ${count} are shown.`,
     pin: 'Pin',
+    pinned: 'Pinned',
     collected: (count: number, max: number) => `${count} of the last ${max} values, at most one a second`,
     export: 'Save as JSON',
     field: 'Field',
@@ -505,11 +517,16 @@ export const T = {
     reasonCode: 'Reason code',
     drop: 'Drop the connection',
     dropAbout: 'Closes the connection without DISCONNECT, so that the broker publishes the will',
-    disconnectCodes: {
-      '0': '0x00 normal disconnection',
-      '4': '0x04 disconnect with will message',
-      '128': '0x80 unspecified error'
-    },
+    normal: 'normal disconnection (0x00)',
+    challenge: 'The broker asks for an answer',
+    challengeAbout:
+      'During enhanced authentication, the broker has sent an AUTH packet. The answer is an AUTH packet with the same method. Cancel closes the connection.',
+    noData: 'The packet has no Authentication Data.',
+    answer: 'Send the answer',
+    reauthenticate: 'Authenticate again',
+    reauthenticateAbout:
+      'Sends an AUTH packet with the method of the CONNECT. The connection stays open if the broker accepts.',
+    reauthenticated: 'The broker has accepted the authentication.',
     topic: 'Topic',
     filter: 'Topic filter',
     payload: 'Payload',
@@ -526,6 +543,7 @@ export const T = {
     subscribeOptions: 'Options and properties',
     noSubscriptions: 'The client has no subscriptions.',
     unsubscribe: 'Unsubscribe',
+    unsubscribeProperties: 'User Properties of UNSUBSCRIBE',
     noLocal: 'No Local',
     noLocalHelp: 'Do not receive messages of this client',
     retainAsPublished: 'Retain As Published',
@@ -567,7 +585,7 @@ export const T = {
     propertyHelps: {
       userProperties: 'One name=value in each line.',
       correlationData: 'Text, or bytes as 0x and hexadecimal digits.',
-      authenticationData: 'Text, or bytes as 0x and hexadecimal digits. Only kept in this tab.',
+      authenticationData: 'Text, or bytes as 0x and hexadecimal digits. Not stored, and not in the address.',
       payloadFormatIndicator: '1: the payload is UTF-8.',
       topicAlias: 'With an empty topic, the topic that this alias had before is used.'
     }
@@ -583,12 +601,14 @@ export const T = {
     drops: 'Messages dropped',
     connections: 'Connections',
     subscriptions: 'Subscriptions',
-    keys: 'Space pauses and resumes, C clears, unless a field or a button has the focus.',
+    keys: 'Space pauses and resumes, C clears, unless a field or a button has the focus. Scrolling pauses.',
     pause: 'Pause (Space)',
     go: 'Resume (Space)',
     clear: 'Clear (C)',
-    waiting: 'Waiting for messages that match.',
-    pausedAt: (count: number) => (count === 0 ? 'Paused.' : `Paused. ${countText(count)} newer rows wait.`),
+    waiting:
+      'Waiting for messages that match. Publish one, for example with the WebSocket client, or widen the topic filter and the condition.',
+    pausedAt: (count: number) =>
+      count === 0 ? 'Paused.' : `Paused. ${countText(count)} newer ${count === 1 ? 'row waits' : 'rows wait'}.`,
     shown: (count: number, max: number) => `${countText(count)} rows, at most the last ${countText(max)}`,
     skipped: (count: number) =>
       `${countText(count)} messages were left out: at most 500 a second are shown. Narrow the filter.`,
@@ -732,6 +752,8 @@ export const T = {
     users: 'Users of the console',
     apps: 'Applications',
     viewers: 'Only administrators can see and change this.',
+    rightsAbout:
+      'Shows whether a client may publish or subscribe, and the rule, the source or the hook that decides. The client need not be connected.',
     may: 'Operation',
     publish: 'publish',
     subscribe: 'subscribe',
@@ -764,7 +786,7 @@ export const T = {
     network: 'address or network',
     addBan: 'Ban',
     banHelp: 'A client id, a user name, an IP address, or a network such as 192.0.2.0/24.',
-    noBans: 'No one is banned.',
+    noBans: 'No one is banned. A client can be banned here, or on its page.',
     by: 'By',
     from: 'From',
     until: 'Until',
@@ -980,7 +1002,8 @@ export const T = {
     cause: 'Cause',
     about:
       'An alarm ends when its condition does. The history has the last occurrence of each alarm (option maxAlarmHistory).',
-    none: 'There are no alarms.',
+    ended: 'ended',
+    none: 'There are no alarms. One that is raised is shown here at once.',
     nonePast: 'No alarm has ended since the start of the broker.'
   },
   options: {
@@ -1049,6 +1072,7 @@ export const T = {
     connections: 'Connections',
     noLimit: 'without a limit',
     ofMax: (max: number) => `of ${countText(max)}`,
+    here: 'this console',
     ended: 'Ended connections',
     endedAbout: 'Connections that have ended since the listener was opened, by reason',
     noneEnded: 'none',
@@ -1113,8 +1137,11 @@ export const T = {
     licence: 'Licence',
     noLicence: 'MIT; no licence key is needed, and nothing expires',
     memory: 'Memory',
-    memoryAbout: 'Memory of the heap in use, and allocated',
-    memoryOf: (used: string, all: string) => `${used} of ${all}`,
+    memoryAbout: 'Memory of the process that the operating system counts (RSS), as in the overview',
+    heap: 'Heap and buffers',
+    heapAbout: 'The part of the memory with objects and buffers: in use, and allocated',
+    heapOf: (used: string, all: string) => `${used} of ${all}`,
+    loopAbout: 'The longest delay of the last second, as in the overview',
     load: 'Load of the machine',
     loadAbout: 'Averages over 1, 5 and 15 minutes',
     connections: 'Connections',
@@ -1125,7 +1152,7 @@ export const T = {
     noStore:
       'The state is kept in memory only: sessions, retained messages and settings are lost when the process ends. "embermq serve --data-dir DIR" keeps them in a folder, an app sets the option store.',
     storeFailed: 'The last write has failed. Check the free space and the rights of the folder.',
-    kind: 'Kind',
+    kind: 'Name',
     size: 'Size',
     free: 'Free space',
     unwritten: 'Waits to be written',

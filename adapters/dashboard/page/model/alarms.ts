@@ -1,4 +1,4 @@
-// The view that shows the cause of an alarm of the broker, by the id of the alarm.
+// The view that shows the cause of an alarm of the broker, by the id of the alarm; and lists that are read while they change.
 import type { ViewName } from './places.ts';
 
 /** The beginnings of ids and their views, the longest first. `rest` is the choice that has the rest of the id. */
@@ -34,4 +34,26 @@ export function causeOf(
   if (row === undefined) return undefined;
   const [begin, view, choices = {}, rest] = row;
   return { view, choices: rest === undefined ? choices : { ...choices, [rest]: id.slice(begin.length) } };
+}
+
+/** The rows of a list that are shown, compared with the latest ones. */
+export interface Held<Row> {
+  /** In the order in which they are shown, with their latest facts. */
+  readonly rows: readonly Row[];
+  /** The keys of shown rows that the latest list does not have. */
+  readonly ended: ReadonlySet<string>;
+  /** Number of rows of the latest list that are not shown. */
+  readonly added: number;
+}
+
+/** Compare the rows that are shown with the latest ones. */
+export function heldRows<Row>(shown: readonly Row[], latest: readonly Row[], keyOf: (row: Row) => string): Held<Row> {
+  const current = new Map(latest.map((row) => [keyOf(row), row]));
+  const keys = shown.map(keyOf);
+  const known = new Set(keys);
+  return {
+    rows: shown.map((row, index) => current.get(keys[index]) ?? row),
+    ended: new Set(keys.filter((key) => !current.has(key))),
+    added: [...current.keys()].filter((key) => !known.has(key)).length
+  };
 }

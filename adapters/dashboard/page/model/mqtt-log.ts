@@ -171,3 +171,10 @@ function bytesText(bytes: Uint8Array): string {
   }
   return `0x${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
+
+/** Bytes as base64, the form in which payloads are shown. */
+export function base64Of(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
+}

@@ -36,7 +36,9 @@ export const PROPERTIES = {
   },
   subscribe: { subscriptionIdentifier: 'list', userProperties: 'pairs' },
   unsubscribe: { userProperties: 'pairs' },
-  disconnect: { sessionExpiryInterval: 'number', reasonString: 'text', userProperties: 'pairs' }
+  disconnect: { sessionExpiryInterval: 'number', reasonString: 'text', userProperties: 'pairs' },
+  /** The method is that of the CONNECT. */
+  auth: { authenticationData: 'bytes', reasonString: 'text', userProperties: 'pairs' }
 } as const satisfies Readonly<Record<string, Readonly<Record<string, PropertyType>>>>;
 
 export type PropertySet = keyof typeof PROPERTIES;

@@ -23,6 +23,27 @@ export interface Level {
   readonly error: unknown;
 }
 
+const NATURAL = new Intl.Collator('en', { numeric: true });
+
+/**
+ * The rows of a page of a level, those of a whole level in natural order: `2` before `10`. The pages of a longer level keep the order in which the
+ * broker lists them, because the rows of a later page would move those of an earlier one.
+ */
+export function inOrder(rows: readonly TopicRow[], isWhole: boolean): readonly TopicRow[] {
+  if (!isWhole) return rows;
+  return rows.toSorted((a, b) => NATURAL.compare(a.level, b.level) || (a.level < b.level ? -1 : 1));
+}
+
+/** The identity of a row among those that are shown. */
+export function rowKey(one: ShownRow): string {
+  return one.kind === 'topic' ? one.row.prefix : `${one.kind} ${one.prefix}`;
+}
+
+/** True if a list begins with another one: nothing moves if it is shown instead. */
+export function isExtended(shown: readonly string[], latest: readonly string[]): boolean {
+  return shown.every((key, index) => key === latest[index]);
+}
+
 /** A row that is shown. */
 export type ShownRow =
   | {
@@ -106,7 +127,7 @@ export function watchable(filters: readonly string[]): readonly string[] {
 }
 
 /** Maximum number of topics that are remembered as published. */
-const MAX_PUBLISHED = 500;
+const MAX_PUBLISHED = 2_000;
 /** The live stream cuts topics at this length, so longer ones are not known. */
 const MAX_KNOWN_CHARACTERS = 1_024;
 

@@ -6,6 +6,7 @@ import { causeOf } from '../model/alarms.ts';
 import { durationText, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Head, Tabs } from '../parts/facts.tsx';
+import { News, useHeld } from '../parts/held.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -32,7 +33,6 @@ const KINDS: Readonly<Record<string, 'bad' | 'warn' | 'quiet'>> = {
 };
 
 const COLUMNS: readonly Column<Alarm>[] = [
-  { head: A.severity, cell: ({ desc: { severity } }) => <Badge kind={KINDS[severity] ?? 'quiet'}>{severity}</Badge> },
   {
     head: A.alarm,
     cell: ({ id, desc: { title } }) => (
@@ -45,8 +45,16 @@ const COLUMNS: readonly Column<Alarm>[] = [
     )
   },
   { head: A.summary, isWide: true, cell: ({ desc: { summary } }) => <Name of={summary} max={400} /> },
-  { head: A.since, isMinor: true, cell: ({ desc: { timestamp } }) => timeText(serverTime(timestamp) ?? timestamp) }
+  { head: A.since, cell: ({ desc: { timestamp } }) => timeText(serverTime(timestamp) ?? timestamp) }
 ];
+const SEVERITY: Column<Alarm> = {
+  head: A.severity,
+  cell: ({ desc: { severity } }) => (
+    <span class="short-name">
+      <Badge kind={KINDS[severity] ?? 'quiet'}>{severity}</Badge>
+    </span>
+  )
+};
 const CAUSE: Column<Alarm> = {
   head: A.cause,
   cell: ({ id }) => {
@@ -55,12 +63,12 @@ const CAUSE: Column<Alarm> = {
   }
 };
 const PAST_COLUMNS: readonly Column<Alarm>[] = [
+  SEVERITY,
   ...COLUMNS,
-  { head: A.until, isMinor: true, cell: ({ clear_at }) => timeText(serverTime(clear_at) ?? clear_at) },
+  { head: A.until, cell: ({ clear_at }) => timeText(serverTime(clear_at) ?? clear_at) },
   {
     head: A.lasted,
     isNumber: true,
-    isMinor: true,
     cell: ({ desc: { timestamp }, clear_at }) =>
       durationText((serverTime(clear_at) ?? Number.NaN) - (serverTime(timestamp) ?? Number.NaN))
   },
@@ -92,21 +100,47 @@ export function Page() {
   );
 }
 
+/** The columns of the current alarms. One that has ended stays in its place, marked. */
+function presentColumns(ended: ReadonlySet<string>): readonly Column<Alarm>[] {
+  const severity: Column<Alarm> = {
+    ...SEVERITY,
+    cell: (alarm) =>
+      ended.has(alarm.id) ? (
+        <span class="short-name">
+          <Badge kind="quiet">{A.ended}</Badge>
+        </span>
+      ) : (
+        SEVERITY.cell(alarm)
+      )
+  };
+  return [severity, ...COLUMNS, CAUSE];
+}
+
 function Alarms({ isPast }: { readonly isPast: boolean }) {
-  const { value, error, reload } = useLoaded<readonly Alarm[]>(isPast ? 'past' : 'present', async (signal) => {
-    const nodes = isPast ? await get('/alarms/history', { signal }) : await get('/alarms/present', { signal });
-    return nodes.flatMap(({ alarms }) => alarms as readonly Alarm[]);
-  });
-  useWatch('alarms', { kind: 'alarms' }, reload);
+  const { value, error, reload, refresh } = useLoaded<readonly Alarm[]>(
+    isPast ? 'past' : 'present',
+    async (signal, isBackground) => {
+      const input = { signal, isBackground };
+      const nodes = isPast ? await get('/alarms/history', input) : await get('/alarms/present', input);
+      return nodes.flatMap(({ alarms }) => alarms as readonly Alarm[]);
+    }
+  );
+  useWatch('alarms', { kind: 'alarms' }, refresh);
+  const { rows, ended = new Set<string>(), added, show } = useHeld(value, ({ id }) => id);
   return (
-    <Table
-      caption={isPast ? A.past : A.present}
-      columns={isPast ? PAST_COLUMNS : [...COLUMNS, CAUSE]}
-      rows={value}
-      error={error}
-      onRetry={reload}
-      keyOf={({ id }, index) => `${id} ${index}`}
-      empty={isPast ? A.nonePast : A.none}
-    />
+    <>
+      <Table
+        caption={isPast ? A.past : A.present}
+        isStacked
+        columns={isPast ? PAST_COLUMNS : presentColumns(ended)}
+        rows={rows}
+        error={error}
+        onRetry={reload}
+        keyOf={({ id }) => id}
+        rowClass={({ id }) => (ended.has(id) ? 'ended' : '')}
+        empty={isPast ? A.nonePast : A.none}
+      />
+      <News added={added} ended={ended.size} onShow={show} />
+    </>
   );
 }

@@ -83,7 +83,11 @@ const COLUMNS: readonly Column<ClientRow>[] = [
       </a>
     )
   },
-  { head: C.user, cell: ({ username }) => (username === 'undefined' ? '' : <Name of={username} max={40} />) },
+  {
+    head: C.user,
+    isMinor: true,
+    cell: ({ username }) => (username === 'undefined' ? '' : <Name of={username} max={40} />)
+  },
   { head: C.state, cell: (row) => <StateOf row={row} /> },
   { head: C.address, isMinor: true, cell: (row) => addressOf(row) ?? C.inProcess },
   { head: C.protocol, isMinor: true, cell: (row) => protocolText(row) },

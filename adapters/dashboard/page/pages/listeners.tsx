@@ -31,9 +31,15 @@ const COLUMNS: readonly Column<ListenerRow>[] = [
   },
   {
     head: L.transport,
-    cell: ({ protocol }) => {
+    cell: ({ protocol, listen_on }) => {
       const name = /^[a-z]+:[a-z]+/.exec(protocol)?.[0] ?? protocol;
-      return <span title={protocol}>{(L.transports as Readonly<Record<string, string>>)[name] ?? protocol}</span>;
+      const isHere = protocol.startsWith('http') && location.port !== '' && listen_on.endsWith(`:${location.port}`);
+      return (
+        <span title={protocol}>
+          {(L.transports as Readonly<Record<string, string>>)[name] ?? protocol}
+          {isHere && <span class="aside"> {L.here}</span>}
+        </span>
+      );
     }
   },
   {

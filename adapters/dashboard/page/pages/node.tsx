@@ -1,7 +1,9 @@
+import { useState } from 'preact/hooks';
+import { useWatch } from '../app/live.ts';
 import { hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
 import { session } from '../app/session.ts';
-import { countText, rateText, sizeText } from '../model/format.ts';
+import { countText, durationText, rateText, sizeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Facts, Head } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
@@ -29,7 +31,6 @@ export function Page() {
       <Head title={T.views.node}>
         <CopyAs request={{ path: '/nodes' }} ctl={['nodes']} />
       </Head>
-      {error !== undefined && <Problem error={error} onRetry={reload} />}
       {value === undefined && error === undefined && <p class="loading">{T.shell.loading}</p>}
       {value && (
         <div class="fact-groups">
@@ -37,6 +38,7 @@ export function Page() {
           <StoreFacts store={value[1]} />
         </div>
       )}
+      {error !== undefined && <Problem error={error} onRetry={reload} />}
     </>
   );
 }
@@ -44,7 +46,15 @@ export function Page() {
 type Process = Awaited<ReturnType<typeof get<'/nodes/{node}'>>>;
 type Store = Awaited<ReturnType<typeof get<'/x/store'>>>;
 
+/** The process as the live stream has it. */
+interface Now {
+  readonly memory: { readonly rss: number };
+  readonly loopDelayMs: number;
+}
+
 function ProcessFacts({ facts }: { readonly facts: Process }) {
+  const [now, setNow] = useState<Now>();
+  useWatch('overview', { kind: 'overview' }, (data) => setNow(data as unknown as Now));
   const isRunning = facts.node_status === 'Running';
   return (
     <section>
@@ -62,7 +72,9 @@ function ProcessFacts({ facts }: { readonly facts: Process }) {
           [N.version, `${T.name} ${facts.version}`],
           [N.runtime, facts.otp_release],
           [N.licence, N.noLicence],
-          [N.memory, N.memoryOf(sizeText(facts.memory_used), sizeText(facts.memory_total)), N.memoryAbout],
+          [N.memory, sizeText(now?.memory.rss), N.memoryAbout],
+          [N.heap, N.heapOf(sizeText(facts.memory_used), sizeText(facts.memory_total)), N.heapAbout],
+          [T.overview.eventLoop, durationText(now?.loopDelayMs), N.loopAbout],
           [N.load, `${facts.load1}, ${facts.load5}, ${facts.load15}`, N.loadAbout],
           [N.connections, <a href={hrefOf('clients', { conn_state: 'connected' })}>{countText(facts.connections)}</a>],
           [

@@ -34,6 +34,7 @@ export function Page() {
       <p class="aside">{O.about}</p>
       <Conditions fields={fieldsOf(zonesOf(value ?? []))} />
       <Table
+        isStacked
         caption={T.views.options}
         columns={columnsOf(reload)}
         rows={rows}

@@ -80,7 +80,7 @@ export function Page() {
   return (
     <>
       <h1 tabIndex={-1}>{O.title}</h1>
-      {error !== undefined && <Problem error={error} onRetry={reload} />}
+      {error !== undefined && value === undefined && <Problem error={error} onRetry={reload} />}
       <Tiles history={history} now={now} />
       <h2>{O.hour}</h2>
       {value !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
@@ -96,59 +96,88 @@ export function Page() {
           />
         ))}
       </section>
+      {error !== undefined && value !== undefined && <Problem error={error} onRetry={reload} />}
     </>
   );
+}
+
+/** The size of the store changes slowly, and it is read from the disk. */
+function useStoreTile(): TileRow {
+  const { value } = useLoaded('store', (signal, isBackground) => get('/x/store', { signal, isBackground }), {
+    everyMs: EVERY_MS
+  });
+  const { has_store, size_bytes, free_bytes, failed } = value ?? {};
+  return {
+    label: O.store,
+    value: has_store === false ? O.inMemory : sizeText(size_bytes),
+    note: failed === true ? O.storeFailed : free_bytes === undefined ? undefined : O.free(sizeText(free_bytes)),
+    href: hrefOf('node'),
+    isBad: failed === true
+  };
 }
 
 function Tiles({ history, now }: { readonly history: History; readonly now: Now | undefined }) {
   const seriesOf = (name: Name) => history.series[name] ?? [];
   const latest = (name: Name) => seriesOf(name).at(-1) ?? now?.values[name];
+  const tile = (label: string, name: Name, format: (value: number | undefined) => string, href?: string): TileRow => ({
+    label,
+    value: format(latest(name)),
+    values: seriesOf(name),
+    href
+  });
+  const store = useStoreTile();
   const rows: readonly TileRow[] = [
-    [
-      O.connections,
-      countText(latest('connections.count')),
-      seriesOf('connections.count'),
-      hrefOf('clients', { conn_state: 'connected' })
-    ],
-    [O.received, rateText(latest('messages.received')), seriesOf('messages.received')],
-    [O.sent, rateText(latest('messages.sent')), seriesOf('messages.sent')],
-    [
-      O.dropped,
-      rateText(sum(latest('messages.dropped'), latest('delivery.dropped'))),
-      added(seriesOf('messages.dropped'), seriesOf('delivery.dropped'))
-    ],
-    [O.sessions, countText(latest('sessions.count')), seriesOf('sessions.count'), hrefOf('clients')],
-    [O.subscriptions, countText(latest('subscriptions.count')), seriesOf('subscriptions.count')],
-    [O.retained, countText(latest('retained.count')), seriesOf('retained.count'), hrefOf('topics')],
-    [O.queued, countText(latest('messages.queued')), seriesOf('messages.queued')],
-    [O.memory, sizeText(latest('process.memory')), seriesOf('process.memory')],
-    [O.eventLoop, durationText(latest('process.loopDelay')), seriesOf('process.loopDelay')],
-    [O.alarms, countText(now?.alarms)]
+    tile(O.connections, 'connections.count', countText, hrefOf('clients', { conn_state: 'connected' })),
+    tile(O.received, 'messages.received', rateText, hrefOf('tail')),
+    tile(O.sent, 'messages.sent', rateText),
+    {
+      label: O.dropped,
+      value: rateText(sum(latest('messages.dropped'), latest('delivery.dropped'))),
+      values: added(seriesOf('messages.dropped'), seriesOf('delivery.dropped')),
+      href: hrefOf('tail', { names: 'message.dropped' })
+    },
+    tile(O.sessions, 'sessions.count', countText, hrefOf('clients')),
+    tile(O.subscriptions, 'subscriptions.count', countText),
+    tile(O.retained, 'retained.count', countText, hrefOf('topics')),
+    tile(O.queued, 'messages.queued', countText),
+    tile(O.memory, 'process.memory', sizeText, hrefOf('node')),
+    tile(O.eventLoop, 'process.loopDelay', durationText, hrefOf('node')),
+    store,
+    { label: O.alarms, value: countText(now?.alarms), href: hrefOf('alarms'), isBad: (now?.alarms ?? 0) > 0 }
   ];
   return (
     <section class="tiles" aria-label={O.title}>
       {rows.map((row) => (
-        <Tile key={row[0]} row={row} />
+        <Tile key={row.label} row={row} />
       ))}
     </section>
   );
 }
 
-type TileRow = readonly [label: string, value: string, values?: readonly number[], href?: string];
+/** A value, with a line of its values in the last hour, or with a note. */
+interface TileRow {
+  readonly label: string;
+  readonly value: string;
+  readonly values?: readonly number[];
+  readonly note?: string | undefined;
+  readonly href?: string | undefined;
+  /** True if an operator has to act. */
+  readonly isBad?: boolean;
+}
 
-/** A value, with a line of its values in the last hour. */
-function Tile({ row: [label, value, values = [], href] }: { readonly row: TileRow }) {
+function Tile({ row: { label, value, values, note, href, isBad = false } }: { readonly row: TileRow }) {
   const content = (
     <>
       <span class="tile-label">{label}</span>
       <span class="tile-value">{value}</span>
-      <Sparkline values={values} />
+      {values === undefined ? <span class="tile-note">{note}</span> : <Sparkline values={values} />}
     </>
   );
+  const kind = isBad ? 'tile tile-bad' : 'tile';
   return href === undefined ? (
-    <div class="tile">{content}</div>
+    <div class={kind}>{content}</div>
   ) : (
-    <a class="tile" href={href}>
+    <a class={kind} href={href}>
       {content}
     </a>
   );

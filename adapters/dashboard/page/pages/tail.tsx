@@ -68,13 +68,15 @@ interface Failure {
   readonly message: string;
 }
 
-/** The rows of a selection. Space pauses and goes on, C clears, unless a field has the focus. */
+/** The rows of a selection. Space pauses and goes on, C clears, unless a field has the focus. Reading a payload, or scrolling down, pauses. */
 function Rows({ filter, where, names }: { readonly filter: string; readonly where: string; readonly names: string }) {
   const [state, setState] = useState<TailState>(EMPTY_TAIL);
   const [failure, setFailure] = useState<Failure>();
   const [isPaused, setPaused] = useState(false);
+  const [opened, setOpened] = useState<number>();
   const paused = useRef(false);
   paused.current = isPaused;
+  const frame = useRef<HTMLElement>(null);
   const events = names.split(',').flatMap((name) => (name.trim() === '' ? [] : [name.trim()]));
   useWatch('tail', { kind: 'tail', filter, where, ...(events.length > 0 && { names: events }) }, (data) => {
     setFailure(data.failure as Failure | undefined);
@@ -82,7 +84,10 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
   });
   const toggle = () => {
     setPaused(!paused.current);
-    if (paused.current) setState(resumed);
+    if (!paused.current) return;
+    setOpened(undefined);
+    frame.current?.scrollTo(0, 0);
+    setState(resumed);
   };
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -113,14 +118,32 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
         <button type="button" onClick={() => setState(EMPTY_TAIL)}>
           {L.clear}
         </button>
-        <span class="aside">{L.keys}</span>
+        <span class="aside keys">{L.keys}</span>
         <span class="aside number" role="status">
           {isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}
         </span>
       </div>
-      {skipped > 0 && <p class="warning number">{L.skipped(skipped)}</p>}
+      <section
+        ref={frame}
+        class="table-frame tail tail-messages"
+        aria-label={T.views.tail}
+        onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && setPaused(true)}
+      >
+        {rows.length === 0 ? (
+          <p class="empty-tail">{L.waiting}</p>
+        ) : (
+          <RowList
+            rows={rows}
+            opened={opened}
+            onOpen={(number) => {
+              setOpened(number === opened ? undefined : number);
+              if (number !== opened) setPaused(true);
+            }}
+          />
+        )}
+      </section>
+      {skipped > 0 && <p class="warning tabular">{L.skipped(skipped)}</p>}
       {failed > 0 && <p class="warning">{L.failed(failed, error ?? '')}</p>}
-      {rows.length === 0 ? <div class="empty-table">{L.waiting}</div> : <RowList rows={rows} />}
       {rows.length > 0 && <Busiest rows={rows} />}
     </>
   );
@@ -129,42 +152,42 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
 /** Maximum number of rows that are drawn, the newest ones. Older ones only count towards the busiest publishers and topics. */
 const DRAWN = 200;
 
-function RowList({ rows }: { readonly rows: readonly TailRow[] }) {
-  const [opened, setOpened] = useState<number>();
+function RowList({
+  rows,
+  opened,
+  onOpen
+}: {
+  readonly rows: readonly TailRow[];
+  readonly opened: number | undefined;
+  readonly onOpen: (number: number) => void;
+}) {
   return (
-    <section class="table-frame tail" aria-label={T.views.tail}>
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">{T.topics.time}</th>
-            <th scope="col">{T.topics.topic}</th>
-            <th scope="col">{T.topics.publisher}</th>
-            <th scope="col" class="number minor">
-              {T.topics.qos}
-            </th>
-            <th scope="col" class="number minor">
-              {T.topics.size}
-            </th>
-            <th scope="col" class="wide-column">
-              {T.topics.payload}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows
-            .slice(-DRAWN)
-            .toReversed()
-            .map((row) => (
-              <Row
-                key={row.number}
-                row={row}
-                isOpen={row.number === opened}
-                onOpen={() => setOpened(row.number === opened ? undefined : row.number)}
-              />
-            ))}
-        </tbody>
-      </table>
-    </section>
+    <table class="rows">
+      <thead>
+        <tr>
+          <th scope="col">{T.topics.time}</th>
+          <th scope="col">{T.topics.topic}</th>
+          <th scope="col">{T.topics.publisher}</th>
+          <th scope="col" class="number minor">
+            {T.topics.qos}
+          </th>
+          <th scope="col" class="number minor">
+            {T.topics.size}
+          </th>
+          <th scope="col" class="wide-column">
+            {T.topics.payload}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows
+          .slice(-DRAWN)
+          .toReversed()
+          .map((row) => (
+            <Row key={row.number} row={row} isOpen={row.number === opened} onOpen={() => onOpen(row.number)} />
+          ))}
+      </tbody>
+    </table>
   );
 }
 

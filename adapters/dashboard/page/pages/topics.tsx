@@ -7,6 +7,7 @@ import { Head } from '../parts/facts.tsx';
 import type { FieldRow, FieldTexts } from '../parts/fields.tsx';
 import { T } from '../texts.ts';
 import { TopicDetail } from './topics/detail.tsx';
+import { PinnedTopics } from './topics/pin.tsx';
 import { TopicTree } from './topics/tree.tsx';
 
 const P = T.topics;
@@ -21,6 +22,7 @@ export function Page() {
         <OpenTopic key={topic} topic={topic} />
         <Publish topic={topic} onDone={() => setVersion((before) => before + 1)} />
       </Head>
+      <PinnedTopics selected={topic} />
       <div class="split">
         <TopicTree key={`tree ${version}`} selected={topic} />
         <TopicDetail key={topic} topic={topic} onChange={() => setVersion((before) => before + 1)} />

@@ -39,7 +39,7 @@ export function draw(
       ms: 1,
       cursor: { ...(sync !== undefined && { sync: { key: sync } }), drag: { x: false, y: false }, points: { size: 6 } },
       legend: { show: true, live: true },
-      scales: isFromZero ? { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.08 : 1] } } : {},
+      scales: isFromZero ? { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.08 : 4] } } : {},
       axes: [
         {
           ...axis,

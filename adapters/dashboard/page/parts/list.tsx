@@ -23,7 +23,8 @@ export function List<Row>({
   empty,
   conditions,
   load,
-  below
+  below,
+  isStacked
 }: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
@@ -33,6 +34,7 @@ export function List<Row>({
   readonly conditions: string;
   readonly load: (page: PageQuery, signal: AbortSignal) => Promise<Page<readonly Row[]>>;
   readonly below?: ((row: Row) => ComponentChildren) | undefined;
+  readonly isStacked?: boolean;
 }) {
   const cursor = choice('cursor');
   const page = Math.max(1, Math.floor(Number(choice('page'))) || 1);
@@ -59,6 +61,7 @@ export function List<Row>({
         onRetry={reload}
         isLoading={isLoading}
         below={below}
+        isStacked={isStacked}
       />
       {rows !== undefined && error === undefined && (
         <Pager

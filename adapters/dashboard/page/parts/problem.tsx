@@ -1,4 +1,5 @@
 import { RequestError } from '../app/requests.ts';
+import { FieldError } from '../model/mqtt.ts';
 import { T } from '../texts.ts';
 
 /** A value that a person has entered is not valid. The message says which one, and why. */
@@ -26,7 +27,7 @@ export function described(error: unknown): { readonly message: string; readonly 
     return error.status === 0
       ? { message: T.errors.unreachable, advice: undefined }
       : { message: error.message, advice: error.advice };
-  if (error instanceof InputError) return { message: error.message, advice: undefined };
+  if (error instanceof InputError || error instanceof FieldError) return { message: error.message, advice: undefined };
   const message = error instanceof Error ? error.message : `${error}`;
   return { message: `${T.errors.client}: ${message}`, advice: undefined };
 }

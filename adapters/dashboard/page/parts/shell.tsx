@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
-import { liveRefusal, liveState, retryLive } from '../app/live.ts';
+import { liveRefusal, liveState, retryLive, useWatch } from '../app/live.ts';
 import { hrefOf, place } from '../app/place.ts';
 import { loadSession, login, logOut, session } from '../app/session.ts';
 import { chooseTheme, THEMES, type Theme, theme } from '../app/theme.ts';
+import { countText } from '../model/format.ts';
 import type { ViewName } from '../model/places.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
@@ -129,6 +130,8 @@ function Brand() {
 function Navigation({ current }: { readonly current: ViewName | undefined }) {
   const rows = (Object.keys(VIEW_ROWS) as ViewName[]).filter((name) => VIEW_ROWS[name].within === undefined);
   const shown = current && (VIEW_ROWS[current].within ?? current);
+  const [alarms, setAlarms] = useState(0);
+  useWatch('navigation', { kind: 'alarms' }, ({ count }) => setAlarms(Number(count)));
   return (
     <>
       {(Object.keys(T.groups) as (keyof typeof T.groups)[]).map((group) => {
@@ -143,6 +146,7 @@ function Navigation({ current }: { readonly current: ViewName | undefined }) {
                     <a href={hrefOf(name)} aria-current={name === shown ? 'page' : undefined}>
                       <Icon name={VIEW_ROWS[name].icon} />
                       {T.views[name]}
+                      {name === 'alarms' && alarms > 0 && <AlarmCount count={alarms} />}
                     </a>
                   </li>
                 ))}
@@ -181,6 +185,15 @@ function LiveMark() {
           {T.live.retry}
         </button>
       )}
+    </span>
+  );
+}
+
+/** The number of current alarms, in every view. */
+function AlarmCount({ count }: { readonly count: number }) {
+  return (
+    <span class="count nav-count" title={T.shell.alarms(count)}>
+      {countText(count)}
     </span>
   );
 }

@@ -31,9 +31,14 @@ interface TableProps<Row> {
   /** Content below a row, over all columns. */
   readonly below?: ((row: Row) => ComponentChildren) | undefined;
   readonly rowClass?: ((row: Row) => string) | undefined;
+  /** On narrow screens a row has several lines: wide columns have one each. For tables whose texts are long. */
+  readonly isStacked?: boolean;
 }
 
-/** Rows of a list. The arrow keys move the focus from row to row, between the first links or buttons of the rows. */
+/**
+ * Rows of a list. The arrow keys move the focus from row to row, between the first links or buttons of the rows. Rows that could not be loaded again
+ * stay where they are, with the error below them.
+ */
 export function Table<Row>({
   caption,
   columns,
@@ -44,45 +49,49 @@ export function Table<Row>({
   onRetry,
   isLoading = false,
   below,
-  rowClass
+  rowClass,
+  isStacked = false
 }: TableProps<Row>) {
-  if (error !== undefined) return <Problem error={error} onRetry={onRetry} />;
-  if (rows === undefined) return <p class="loading">{T.shell.loading}</p>;
-  if (rows.length === 0) return <div class="empty-table">{empty}</div>;
+  const problem = error !== undefined && <Problem error={error} onRetry={onRetry} />;
+  if (rows === undefined) return problem || <p class="loading">{T.shell.loading}</p>;
+  if (rows.length === 0) return problem || <div class="empty-table">{empty}</div>;
   return (
-    <div class="table-frame" aria-busy={isLoading} ref={takeKeys}>
-      <table class="rows">
-        <caption class="read-only-text">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map(({ head, about, ...column }) => (
-              <th key={head} scope="col" class={classOf(column)} title={about}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody onKeyDown={moveFocus}>
-          {rows.map((row, index) => {
-            const more = below?.(row);
-            return [
-              <tr key={keyOf(row, index)} class={rowClass?.(row)}>
-                {columns.map(({ head, cell, ...column }) => (
-                  <td key={head} class={classOf(column)}>
-                    {cell(row)}
-                  </td>
-                ))}
-              </tr>,
-              more && (
-                <tr key={`${keyOf(row, index)} below`} class="below">
-                  <td colSpan={columns.length}>{more}</td>
-                </tr>
-              )
-            ];
-          })}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div class="table-frame" aria-busy={isLoading} ref={takeKeys}>
+        <table class={isStacked ? 'rows stacked' : 'rows'}>
+          <caption class="read-only-text">{caption}</caption>
+          <thead>
+            <tr>
+              {columns.map(({ head, about, ...column }) => (
+                <th key={head} scope="col" class={classOf(column)} title={about}>
+                  {head}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody onKeyDown={moveFocus}>
+            {rows.map((row, index) => {
+              const more = below?.(row);
+              return [
+                <tr key={keyOf(row, index)} class={rowClass?.(row)}>
+                  {columns.map(({ head, cell, ...column }) => (
+                    <td key={head} class={classOf(column)}>
+                      {cell(row)}
+                    </td>
+                  ))}
+                </tr>,
+                more && (
+                  <tr key={`${keyOf(row, index)} below`} class="below">
+                    <td colSpan={columns.length}>{more}</td>
+                  </tr>
+                )
+              ];
+            })}
+          </tbody>
+        </table>
+      </div>
+      {problem}
+    </>
   );
 }
 

@@ -2,6 +2,7 @@
 // person can look at other views meanwhile. User name and password are only in the memory of the page, for attempts to connect again.
 import { effect, signal } from '@preact/signals';
 import {
+  type AuthChallenge,
   Client,
   type ClientOptions,
   type FilterInput,
@@ -33,6 +34,8 @@ export type MqttState =
       readonly isResumed: boolean;
       readonly properties: Properties;
       readonly since: number;
+      /** The method of enhanced authentication, if the client uses one. */
+      readonly method: string | undefined;
     }
   /** The connection was lost, and is opened again at a time in milliseconds since 1970. */
   | { readonly is: 'waiting'; readonly reason: string; readonly advice?: string; readonly againAt: number }
@@ -56,8 +59,17 @@ export interface Settings {
   readonly reconnects: boolean;
 }
 
+/** A challenge of the broker during enhanced authentication, which a person answers. */
+export interface OpenChallenge {
+  readonly properties: Properties;
+  /** Send an AUTH with these properties. */
+  answer(properties: Properties): void;
+}
+
 export const mqttState = signal<MqttState>({ is: 'closed' });
 export const subscriptions = signal<readonly Subscription[]>([]);
+/** Undefined: the broker waits for no answer. */
+export const challenge = signal<OpenChallenge | undefined>(undefined);
 export const log = signal<LogState>(EMPTY_LOG);
 export const isLogPaused = signal(false);
 
@@ -167,7 +179,8 @@ async function open(current: Wish): Promise<void> {
       clientId: client.clientId,
       isResumed: sessionPresent === true,
       properties,
-      since: Date.now()
+      since: Date.now(),
+      method: options.properties?.authenticationMethod
     };
     if (sessionPresent !== true) await subscribeAgain(client);
   } catch (error) {
@@ -177,11 +190,30 @@ async function open(current: Wish): Promise<void> {
 
 /** The options of an attempt. After the first one, the session is resumed if the broker keeps it. */
 function optionsFor({ before }: Wish, options: ClientOptions): ClientOptions {
-  const shared = { ...options, clock: CLOCK };
+  const shared = { ...options, clock: CLOCK, onAuth: ask };
   const isKept =
     options.protocolVersion === 4 ? options.clean === false : (options.properties?.sessionExpiryInterval ?? 0) > 0;
   if (before === undefined || !isKept) return shared;
   return { ...shared, clean: false, clientId: before.clientId, session: before.session };
+}
+
+/** Let a person answer a challenge. The answer of a connection that has ended is ignored. */
+function ask({ properties }: AuthChallenge): Promise<Properties> {
+  return new Promise((resolve) => {
+    challenge.value = {
+      properties,
+      answer(reply) {
+        challenge.value = undefined;
+        resolve(reply);
+      }
+    };
+  });
+}
+
+/** Authenticate again, and wait until the broker accepts. @throws Error if the connection ends before */
+export async function reauthenticate(properties: Properties): Promise<void> {
+  await clientNow().reauthenticate(properties);
+  note(M.reauthenticated);
 }
 
 function follow(current: Wish, client: Client): void {
@@ -197,6 +229,7 @@ function follow(current: Wish, client: Client): void {
 async function lost(current: Wish, error: unknown): Promise<void> {
   const reason = error instanceof Error ? error.message : M.closedByBroker;
   note(reason, true);
+  challenge.value = undefined;
   const isAnswered = await loadSession(); // whether the session has ended, and whether upgrade requests arrive
   if (current !== wish) return;
   if (login.value.is === 'none' || login.value.is === 'lost') {
@@ -244,6 +277,7 @@ export function connectNow(): void {
 export async function disconnect(reasonCode: number, properties: Properties | undefined): Promise<void> {
   const client = wish?.client;
   wish = undefined;
+  challenge.value = undefined;
   await client?.disconnect({ reasonCode, ...(properties && { properties }) });
   note(M.disconnected);
   mqttState.value = { is: 'closed' };
@@ -254,6 +288,7 @@ export function end(): void {
   const current = wish;
   wish = undefined;
   if (current === undefined) return;
+  challenge.value = undefined;
   clearTimeout(current.timer);
   current.aborted.abort(new Error(M.cancelled));
   current.client?.destroy();

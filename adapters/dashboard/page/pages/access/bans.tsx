@@ -55,6 +55,7 @@ export function Bans() {
       </div>
       <List
         caption={A.bans}
+        isStacked
         conditions={`${version}`}
         load={(page, signal) =>
           getPage('/banned', {
@@ -65,7 +66,7 @@ export function Bans() {
         keyOf={({ as, who }) => `${as} ${who}`}
         empty={A.noBans}
         columns={[
-          { head: A.subject, cell: ({ as }) => as },
+          { head: A.subject, cell: ({ as }) => (C.banSubjects as Readonly<Record<string, string>>)[as] ?? as },
           { head: A.name, isWide: true, cell: ({ who }) => <Name of={who} /> },
           {
             head: C.banReason,

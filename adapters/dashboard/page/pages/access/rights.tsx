@@ -46,7 +46,7 @@ export function Rights() {
           onSubmit={async (values) => choose({ action: 'publish', ...values }, false)}
         />
       </section>
-      {choice('topic') !== '' && <AnswerView key={asked} />}
+      {choice('topic') === '' ? <p class="aside">{A.rightsAbout}</p> : <AnswerView key={asked} />}
     </>
   );
 }

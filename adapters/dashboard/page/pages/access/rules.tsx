@@ -97,6 +97,7 @@ export function Rules() {
       </div>
       <Table
         caption={A.rules}
+        isStacked
         rows={value}
         error={error}
         onRetry={reload}

@@ -102,6 +102,7 @@ function StepTable({ steps, shown }: { readonly steps: readonly Step[]; readonly
   return (
     <Table
       caption={C.chart}
+      isStacked
       rows={steps.toReversed()}
       keyOf={({ key }) => key}
       empty={C.noSteps}

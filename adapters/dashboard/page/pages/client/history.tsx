@@ -20,6 +20,7 @@ export function History({ id }: { readonly id: string }) {
       </div>
       <List
         caption={C.history}
+        isStacked
         conditions={id}
         load={(page, signal) =>
           getPage('/x/clients/{clientid}/history', { params: { clientid: id }, query: page, signal })

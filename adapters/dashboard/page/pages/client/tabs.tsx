@@ -71,7 +71,7 @@ export function SessionFacts({ session }: OfSession) {
             [C.awaitingRel, limited(client.awaiting_rel, client.max_awaiting_rel), C.awaitingRelAbout],
             [C.queue, limited(client.mqueue_len, client.max_mqueue)],
             [T.clients.dropped, countText(client.mqueue_dropped), C.droppedAbout],
-            [C.memory, sizeText(client.heap_size)]
+            [C.buffered, sizeText(client.heap_size), C.bufferedAbout]
           ]}
         />
       </section>
@@ -203,6 +203,7 @@ export function Queue({ id }: OfClient) {
       </div>
       <List
         caption={C.queue}
+        isStacked
         conditions={`${id} ${version} ${mayReadPayloads.value}`}
         load={(page, signal) =>
           getPage('/x/sessions/{clientid}/queue', {

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { hrefOf } from '../../app/place.ts';
 import { get, getPage, RequestError, remove } from '../../app/requests.ts';
@@ -147,17 +147,30 @@ function Latest({ topic }: { readonly topic: string }) {
         </span>
       </div>
       {live !== undefined && (
-        <>
+        <Growing>
           {mayReadPayloads.value && (
             <PayloadView of={{ payload: live.payload, encoding: 'base64', payloadBytes: live.payloadBytes, topic }} />
           )}
           <p class="aside">
             {timeText(live.at, { ms: true })}, {P.qos} {live.qos}, {sizeText(live.payloadBytes)}
           </p>
-        </>
+        </Growing>
       )}
-      <Pin topic={topic} live={live} />
+      <Pin topic={topic} />
     </section>
+  );
+}
+
+/** Content that changes while it is read. It never becomes lower, so that nothing below it moves with each message. */
+function Growing({ children }: { readonly children: preact.ComponentChildren }) {
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (place.current !== null) place.current.style.minHeight = `${place.current.offsetHeight}px`;
+  });
+  return (
+    <div ref={place} class="stack growing">
+      {children}
+    </div>
   );
 }
 

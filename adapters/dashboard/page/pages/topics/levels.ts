@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import { getPage } from '../../app/requests.ts';
-import type { Level } from '../../model/tree.ts';
+import { inOrder, type Level } from '../../model/tree.ts';
 
 const ROWS = 100;
 
@@ -23,7 +23,8 @@ export function useLevels() {
         query: { prefix: prefix === '' ? undefined : prefix, _limit: ROWS, cursor }
       });
       setLevels((before) => {
-        const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...data];
+        const isWhole = cursor === undefined && meta?.cursor === undefined;
+        const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...inOrder(data, isWhole)];
         return new Map(before).set(prefix, { rows, cursor: meta?.cursor, isLoading: false, error: undefined });
       });
     } catch (error) {

@@ -1,9 +1,13 @@
 import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
+import { useWatch } from '../../app/live.ts';
+import { hrefOf } from '../../app/place.ts';
 import { diffOf, numbersIn } from '../../model/diff.ts';
 import { timeText } from '../../model/format.ts';
 import { bytesOf, type Form, formOf, shortText, utf8Of } from '../../model/payload.ts';
+import { watchable } from '../../model/tree.ts';
 import { Chart } from '../../parts/chart.tsx';
+import { Name } from '../../parts/name.tsx';
 import { Forms, useForm } from '../../parts/value.tsx';
 import { T } from '../../texts.ts';
 import type { LiveTopic } from './tree.tsx';
@@ -21,17 +25,36 @@ interface Value {
 /** The values of pinned topics. They are discarded when the page is closed. */
 const pins = signal<ReadonlyMap<string, readonly Value[]>>(new Map());
 
-/** Collects the last values of a topic: as a chart, the difference of two of them, and a file. */
-export function Pin({ topic, live }: { readonly topic: string; readonly live: LiveTopic | undefined }) {
+/** The pinned topics, whose values are collected while the view is open. */
+export function PinnedTopics({ selected }: { readonly selected: string }) {
+  const topics = [...pins.value.keys()];
+  useWatch('pins', topics.length === 0 ? undefined : { kind: 'topics', topics: watchable(topics) }, (data) => {
+    for (const row of (data.rows ?? []) as readonly LiveTopic[]) collect(row);
+  });
+  if (topics.length === 0) return null;
+  return (
+    <p class="pinned-topics">
+      <span class="aside">{P.pinned}</span>
+      {topics.map((topic) => (
+        <a key={topic} href={hrefOf('topics', { topic })} aria-current={topic === selected ? 'page' : undefined}>
+          <Name of={topic} max={60} />
+        </a>
+      ))}
+    </p>
+  );
+}
+
+function collect({ filter, payload, at }: LiveTopic): void {
+  const before = pins.value.get(filter);
+  if (before === undefined || payload === undefined || before.at(-1)?.at === at) return;
+  const value = { at, bytes: bytesOf(payload) ?? new Uint8Array() };
+  pins.value = new Map(pins.value).set(filter, [...before, value].slice(-MAX_VALUES));
+}
+
+/** The last values of a pinned topic: as a chart, the difference of two of them, and a file. */
+export function Pin({ topic }: { readonly topic: string }) {
   const values = pins.value.get(topic);
   const isPinned = values !== undefined;
-  useEffect(() => {
-    if (!isPinned || live?.payload === undefined) return;
-    const before = pins.value.get(topic) ?? [];
-    if (before.at(-1)?.at === live.at) return;
-    const value = { at: live.at, bytes: bytesOf(live.payload) ?? new Uint8Array() };
-    pins.value = new Map(pins.value).set(topic, [...before, value].slice(-MAX_VALUES));
-  }, [live, isPinned]);
   const toggle = () => {
     const next = new Map(pins.value);
     if (isPinned) next.delete(topic);
@@ -58,7 +81,12 @@ export function Pin({ topic, live }: { readonly topic: string; readonly live: Li
   );
 }
 
+/** The list stays as it is while a person reads it: after a value is selected, or the list is scrolled. The chart goes on. */
 function Values({ topic, values }: { readonly topic: string; readonly values: readonly Value[] }) {
+  const [held, setHeld] = useState<readonly Value[]>();
+  const listed = held ?? values;
+  const newer = held === undefined ? 0 : values.filter(({ at }) => at > (held.at(-1)?.at ?? 0)).length;
+  const hold = () => setHeld((before) => before ?? values);
   const [form, setForm] = useState<Form>();
   const shown = form ?? formOf(values[values.length - 1].bytes, { topic });
   const decode = useForm(shown);
@@ -68,9 +96,11 @@ function Values({ topic, values }: { readonly topic: string; readonly values: re
   const [chosen, setChosen] = useState<string>();
   const [picked, setPicked] = useState<readonly number[]>([]);
   const path = chosen !== undefined && paths.includes(chosen) ? chosen : paths[0];
-  const pick = (at: number) =>
+  const pick = (at: number) => {
+    hold();
     setPicked((before) => (before.includes(at) ? before.filter((one) => one !== at) : [...before.slice(-1), at]));
-  const [first, second] = picked.toSorted((a, b) => a - b).map((at) => values.find((value) => value.at === at));
+  };
+  const [first, second] = picked.toSorted((a, b) => a - b).map((at) => listed.find((value) => value.at === at));
   return (
     <>
       {path !== undefined && (
@@ -94,8 +124,19 @@ function Values({ topic, values }: { readonly topic: string; readonly values: re
           />
         </>
       )}
-      <ul class="pinned" aria-label={P.pickTwo}>
-        {values.toReversed().map(({ at, bytes }) => (
+      <div class="tail-bar">
+        <button
+          type="button"
+          class="small"
+          aria-pressed={held !== undefined}
+          onClick={() => setHeld(held === undefined ? values : undefined)}
+        >
+          {held === undefined ? T.traces.pause : T.traces.resume}
+        </button>
+        <span class="aside">{held === undefined ? P.pickTwo : T.tail.pausedAt(newer)}</span>
+      </div>
+      <ul class="pinned" aria-label={P.pickTwo} onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && hold()}>
+        {listed.toReversed().map(({ at, bytes }) => (
           <li key={at}>
             <label>
               <input type="checkbox" checked={picked.includes(at)} onChange={() => pick(at)} />
@@ -105,15 +146,13 @@ function Values({ topic, values }: { readonly topic: string; readonly values: re
           </li>
         ))}
       </ul>
-      {first !== undefined && second !== undefined ? (
+      {first !== undefined && second !== undefined && (
         <>
           <fieldset class="value-bar" aria-label={T.value.form}>
             <Forms shown={shown} onChoose={setForm} />
           </fieldset>
           <Difference first={textOf(first)} second={textOf(second)} />
         </>
-      ) : (
-        <p class="aside">{P.pickTwo}</p>
       )}
     </>
   );

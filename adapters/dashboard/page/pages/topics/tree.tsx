@@ -3,18 +3,23 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { choose } from '../../app/place.ts';
+import { heldRows } from '../../model/alarms.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
 import {
+  isExtended,
+  type Level,
   latelyPublished,
   nextPageTo,
   prefixesAbove,
+  rowKey,
   type ShownRow,
   shownRows,
   watchable,
   watchedFilter,
   withPublished
 } from '../../model/tree.ts';
+import { News } from '../../parts/held.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { Name } from '../../parts/name.tsx';
 import { described } from '../../parts/problem.tsx';
@@ -43,7 +48,7 @@ export function TopicTree({ selected }: { readonly selected: string }) {
   const [active, setActive] = useState(0);
   const { place, from, count, scrollTo } = useWindow();
   const [published, setPublished] = useState<readonly string[]>([]);
-  const rows = useMemo(() => shownRows(withPublished(levels, published), opened), [levels, opened, published]);
+  const { rows, added, showAdded } = useRows(levels, opened, published);
   useRevealed(rows, selected, (index) => {
     setActive(index);
     scrollTo(index);
@@ -79,34 +84,62 @@ export function TopicTree({ selected }: { readonly selected: string }) {
   if (rows.length === 0 && levels.get('')?.isLoading === false) return <p class="panel aside">{P.none}</p>;
   if (rows.length === 0 || rows[0].kind === 'loading') return <p class="panel loading">{T.shell.loading}</p>;
   return (
-    <div
-      ref={place}
-      class="tree"
-      role="tree"
-      tabIndex={0}
-      aria-label={T.views.topics}
-      aria-activedescendant={`row-${active}`}
-      onKeyDown={onKeyDown}
-    >
-      <div class="tree-space" style={{ height: `${rows.length * ROW_PX}px` }}>
-        {shown.map((one, index) => (
-          <TreeRow
-            key={one.kind === 'topic' ? one.row.prefix : `${one.kind} ${one.prefix}`}
-            one={one}
-            index={from + index}
-            isActive={from + index === active}
-            isSelected={one.kind === 'topic' && one.row.topic === selected}
-            live={one.kind === 'topic' ? live.get(watchedFilter(one.row, one.isLeaf) ?? '') : undefined}
-            onToggle={toggle}
-            onAct={(row) => {
-              setActive(from + index);
-              act(row);
-            }}
-          />
-        ))}
+    <div>
+      <div
+        ref={place}
+        class="tree"
+        role="tree"
+        tabIndex={0}
+        aria-label={T.views.topics}
+        aria-activedescendant={`row-${active}`}
+        onKeyDown={onKeyDown}
+      >
+        <div class="tree-space" style={{ height: `${rows.length * ROW_PX}px` }}>
+          {shown.map((one, index) => (
+            <TreeRow
+              key={rowKey(one)}
+              one={one}
+              index={from + index}
+              isActive={from + index === active}
+              isSelected={one.kind === 'topic' && one.row.topic === selected}
+              live={one.kind === 'topic' ? live.get(watchedFilter(one.row, one.isLeaf) ?? '') : undefined}
+              onToggle={toggle}
+              onAct={(row) => {
+                setActive(from + index);
+                act(row);
+              }}
+            />
+          ))}
+        </div>
       </div>
+      <News added={added} onShow={showAdded} />
     </div>
   );
+}
+
+/** The rows of the tree. Rows of topics that are published meanwhile are added at the end of the tree; others wait, because they would move what is read. */
+function useRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>, published: readonly string[]) {
+  const all = useMemo(() => shownRows(withPublished(levels, published), opened), [levels, opened, published]);
+  const shown = useRef({ levels, opened, all, rows: all, added: 0 });
+  const [, setCount] = useState(0);
+  const { current } = shown;
+  const showAll = () => {
+    shown.current = { levels, opened, all, rows: all, added: 0 };
+  };
+  if (current.all !== all) {
+    const isOfPerson = current.levels !== levels || current.opened !== opened;
+    if (isOfPerson || isExtended(current.rows.map(rowKey), all.map(rowKey))) showAll();
+    else shown.current = { levels, opened, all, ...heldRows(current.rows, all, rowKey) };
+  }
+  const { rows, added } = shown.current;
+  return {
+    rows,
+    added,
+    showAdded() {
+      showAll();
+      setCount((count) => count + 1);
+    }
+  };
 }
 
 /** The opened levels, with those above the selected topic. */
@@ -151,7 +184,7 @@ function useLiveTopics(
   const [live, setLive] = useState<ReadonlyMap<string, LiveTopic>>(new Map());
   useWatch('tree', filters.length === 0 ? undefined : { kind: 'topics', topics: filters }, (data) => {
     const rows = (data.rows ?? []) as readonly LiveTopic[];
-    onTopics(rows.map(({ topic }) => topic));
+    onTopics((data.topics ?? []) as readonly string[]);
     setLive((before) => {
       const next = new Map([...before].filter(([filter]) => filters.includes(filter)));
       for (const row of rows) next.set(row.filter, row);

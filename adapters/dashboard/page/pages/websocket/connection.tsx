@@ -1,4 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
+import { isAllowedCode } from '../../../../../lib/packets/allowed-codes.ts';
+import { reasonName } from '../../../../../lib/packets/reason-codes.ts';
 import type { Properties } from '../../../../../lib/packets/types.ts';
 import {
   connect,
@@ -12,12 +14,13 @@ import {
 import { isAdministrator, session } from '../../app/session.ts';
 import { timeText } from '../../model/format.ts';
 import { type PayloadForm, payloadBytes, propertiesIn } from '../../model/mqtt.ts';
-import { packetRow } from '../../model/mqtt-log.ts';
+import { codeText, packetRow } from '../../model/mqtt-log.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Badge, Facts } from '../../parts/facts.tsx';
 import { Field, type FieldRow, Form } from '../../parts/fields.tsx';
 import { Name } from '../../parts/name.tsx';
 import { T } from '../../texts.ts';
+import { ChallengeDialog, DATA, Reauthenticate } from './authentication.tsx';
 import { type Choices, Fields, OtherProblem, propertyRows, valuesOf } from './fields.tsx';
 import { MESSAGE_FIELDS } from './publish.tsx';
 
@@ -59,12 +62,6 @@ const SESSION_FIELDS: readonly FieldRow[] = [
     ]
   }
 ];
-const DATA: FieldRow = {
-  name: 'authenticationData',
-  label: M.properties.authenticationData,
-  type: 'secret',
-  help: M.propertyHelps.authenticationData
-};
 const PROPERTY_FIELDS = propertyRows('connect', '', ['authenticationData']);
 const WILL_FIELDS = MESSAGE_FIELDS.map((row) => ({ ...row, name: `will.${row.name}` }));
 const WILL_PROPERTIES = propertyRows('will', 'will.');
@@ -134,6 +131,7 @@ export function Connection({ form }: { readonly form: Choices }) {
       ) : (
         <Connected state={state} isFive={form.get('v') !== '4'} />
       )}
+      <ChallengeDialog />
     </section>
   );
 }
@@ -230,6 +228,7 @@ function Connected({ state, isFive }: { readonly state: MqttState; readonly isFi
         <button type="button" onClick={() => (isFive ? setLeaving(true) : void disconnect(0, undefined))}>
           {M.disconnect}
         </button>
+        {state.method !== undefined && <Reauthenticate />}
         <button type="button" class="danger" title={M.dropAbout} onClick={end}>
           {M.drop}
         </button>
@@ -250,8 +249,18 @@ function Connected({ state, isFive }: { readonly state: MqttState; readonly isFi
   );
 }
 
+/** The reason codes of DISCONNECT that a client may send. */
+const DISCONNECT_CODES = Array.from({ length: 256 }, (_, code) => code).filter((code) =>
+  isAllowedCode('disconnect', code)
+);
+
 const DISCONNECT_FIELDS: readonly FieldRow[] = [
-  { name: 'reasonCode', label: M.reasonCode, type: 'choice', choices: Object.entries(M.disconnectCodes) },
+  {
+    name: 'reasonCode',
+    label: M.reasonCode,
+    type: 'choice',
+    choices: DISCONNECT_CODES.map((code) => [`${code}`, code === 0 ? M.normal : codeText(code, reasonName)])
+  },
   ...propertyRows('disconnect', '')
 ];
 

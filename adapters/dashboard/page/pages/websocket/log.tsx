@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { clearLog, isLogPaused, log, pauseLog, type Subscription, subscriptions } from '../../app/mqtt/client.ts';
 import { sizeText, timeText } from '../../model/format.ts';
 import { matchesFilter } from '../../model/mqtt.ts';
-import { type LogRow, MAX_KEPT_BYTES, MAX_LOG } from '../../model/mqtt-log.ts';
+import { base64Of, type LogRow, MAX_KEPT_BYTES, MAX_LOG } from '../../model/mqtt-log.ts';
 import { shortText } from '../../model/payload.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { Field } from '../../parts/fields.tsx';
@@ -72,7 +72,7 @@ export function Log({ form }: { readonly form: Choices }) {
       {shown.length === 0 ? (
         <div class="empty-table">{M.noLog}</div>
       ) : (
-        <div class="table-frame tail">
+        <div class="table-frame tail" onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && pauseLog(true)}>
           <table class="rows">
             <thead>
               <tr>
@@ -168,15 +168,9 @@ function More({ row: { payload, payloadBytes, properties } }: { readonly row: Lo
           {payloadBytes > payload.length && (
             <p class="aside">{M.cut(sizeText(MAX_KEPT_BYTES), sizeText(payloadBytes))}</p>
           )}
-          <PayloadView of={{ payload: base64(payload), encoding: 'base64' }} />
+          <PayloadView of={{ payload: base64Of(payload), encoding: 'base64' }} />
         </>
       )}
     </div>
   );
-}
-
-function base64(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
 }

@@ -4,7 +4,6 @@ import { mqttState, subscribe, subscriptions, unsubscribe } from '../../app/mqtt
 import { propertiesIn } from '../../model/mqtt.ts';
 import type { FieldRow } from '../../parts/fields.tsx';
 import { Name } from '../../parts/name.tsx';
-import { notifyProblem } from '../../parts/notices.tsx';
 import { T } from '../../texts.ts';
 import { type Choices, PacketForm, propertyRows, valuesOf } from './fields.tsx';
 
@@ -23,7 +22,8 @@ const OPTION_FIELDS: readonly FieldRow[] = [
     type: 'choice',
     choices: Object.entries(M.retainHandlingChoices)
   },
-  ...propertyRows('subscribe', 'sub.')
+  ...propertyRows('subscribe', 'sub.'),
+  ...propertyRows('unsubscribe', 'unsub.').map((row) => ({ ...row, label: M.unsubscribeProperties }))
 ];
 
 /** The subscriptions, each with its colour in the log, and the form that makes one. */
@@ -46,6 +46,15 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
       setProblem(error);
     }
   };
+  const remove = async (filter: string) => {
+    setProblem(undefined);
+    try {
+      const properties = isFive ? propertiesIn('unsubscribe', valuesOf(form, OPTION_FIELDS), 'unsub.') : undefined;
+      await unsubscribe(filter, properties as Properties);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
   const isUsed = OPTION_FIELDS.some(({ name }) => !['', '0'].includes(form.get(name)));
   return (
     <section class="panel mqtt-panel" aria-label={M.subscriptions}>
@@ -63,12 +72,7 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
               <span class="aside">
                 {M.qos} {granted}
               </span>
-              <button
-                type="button"
-                class="small"
-                disabled={!isOpen}
-                onClick={() => void unsubscribe(topic, undefined).catch(notifyProblem)}
-              >
+              <button type="button" class="small" disabled={!isOpen} onClick={() => void remove(topic)}>
                 {M.unsubscribe}
               </button>
             </li>
