@@ -7,7 +7,9 @@ import { describeConsole, HOSTILE_NAMES } from './setup.ts';
 const [MARKUP] = HOSTILE_NAMES;
 /** The longest client id that MQTT allows. */
 const LONGEST = 'y'.repeat(65_535);
-const NAMES = [...HOSTILE_NAMES, LONGEST];
+/** Many characters that no font has: where it draws them, a browser searches the fonts for each. */
+const EMOJI = Array.from({ length: 15_000 }, (_, at) => String.fromCodePoint(0x1f300 + (at % 700))).join('');
+const NAMES = [...HOSTILE_NAMES, LONGEST, EMOJI];
 
 /** Views with names that clients and people have chosen. The second part is shown in the view. */
 const VIEWS: readonly (readonly [path: string, shown?: string])[] = [
@@ -35,6 +37,7 @@ describeConsole('Hostile names in the console', (served) => {
     const { broker } = served;
     const longest = await broker.connect({ clientId: LONGEST });
     await longest.subscribe(`${MARKUP}/+`, { qos: 1 });
+    await broker.connect({ clientId: EMOJI });
     for (const name of HOSTILE_NAMES) {
       if (!broker.sessions.has(name)) await broker.connect({ clientId: name });
       await broker.publish(`${name.slice(0, 1_000).replaceAll('#', '')}/state`, name, { retain: true });

@@ -52,14 +52,23 @@ describe('Addresses of views', () => {
     assert.equal(placeOf('/', '', '/').view, 'overview');
   });
 
-  it('places choices that are too long for servers behind the hash, which browsers do not send', () => {
-    const id = `${'a/é '.repeat(16_000)}`;
-    const url = new URL(`/console/${addressOf('client', { id, tab: 'chart' })}`, 'http://host');
-    assert.equal(url.search, '');
-    assert.deepEqual(placeOf(url.pathname, url.search, '/console/', url.hash), {
-      view: 'client',
-      choices: { id, tab: 'chart' }
-    });
+  it('places choices that are too long for servers behind the hash, which browsers do not send, in characters that are drawn quickly', () => {
+    for (const id of ['a/é '.repeat(16_000), '\u{1F600}%&=+#\n'.repeat(6_000)]) {
+      const url = new URL(`/console/${addressOf('client', { id, tab: 'chart' })}`, 'http://host');
+      assert.equal(url.search, '');
+      assert.match(url.hash, /^#~[\w-]+$/);
+      assert.deepEqual(placeOf(url.pathname, url.search, '/console/', url.hash), {
+        view: 'client',
+        choices: { id, tab: 'chart' }
+      });
+    }
+  });
+
+  it('reads choices behind the hash as a query, and none from a hash that was cut', () => {
+    const choicesIn = (hash: string) => placeOf('/console/client', '', '/console/', hash).choices;
+    assert.deepEqual(choicesIn('#id=%C3%A9+x&tab=chart'), { id: 'é x', tab: 'chart' });
+    assert.deepEqual(choicesIn('#~a'), {});
+    assert.deepEqual(choicesIn(''), {});
   });
 
   it('tells the paths that cannot be the URL of a request', () => {

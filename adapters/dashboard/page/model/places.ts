@@ -1,6 +1,7 @@
 // The addresses of the console. Every view has one. The choices in it (filters, a client, a tab) are in its query, so that an address that is sent to
 // a colleague shows the same view. Names of clients and topics are in the query as well, never in the path: browsers would resolve `.` and `..`,
-// and some proxies decode `%2F`. A query that is longer than servers accept is behind `#`, which browsers do not send.
+// and some proxies decode `%2F`. Choices that are longer than servers accept are behind `#`, which browsers do not send. They are in base64url there,
+// because browsers decode addresses to draw them: thousands of characters that no font has take chromium seconds, in each link that the pointer is on.
 
 /** The paths of the views below the mount. */
 export const VIEWS = {
@@ -49,7 +50,7 @@ export interface Place {
 export function placeOf(path: string, search: string, mount: string, hash = ''): Place {
   const below = `${path}/`.startsWith(mount) ? path.slice(mount.length).replace(/\/+$/, '') : undefined;
   const view = (Object.keys(VIEWS) as ViewName[]).find((name) => VIEWS[name] === below);
-  const choices = [...new URLSearchParams(search), ...new URLSearchParams(hash.replace(/^#/, ''))];
+  const choices = [...new URLSearchParams(search), ...new URLSearchParams(queryIn(hash))];
   return { view, choices: Object.fromEntries(choices) };
 }
 
@@ -59,8 +60,37 @@ export function addressOf(view: ViewName, choices: Readonly<Record<string, strin
     value === undefined || value === '' ? [] : [[name, value]]
   );
   const query = `${new URLSearchParams(given)}`;
-  const mark = query === '' ? '' : query.length > MAX_IN_URL ? '#' : '?';
-  return `${VIEWS[view]}${mark}${query}`;
+  if (query.length <= MAX_IN_URL) return VIEWS[view] + (query === '' ? '' : `?${query}`);
+  return `${VIEWS[view]}#${CODED}${toBase64Url(given.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&'))}`;
+}
+
+/** The mark of a hash in base64url. */
+const CODED = '~';
+
+/** The query that a hash contains, as it is or in base64url; '' if it is neither. */
+function queryIn(hash: string): string {
+  const text = hash.replace(/^#/, '');
+  return text.startsWith(CODED) ? fromBase64Url(text.slice(CODED.length)) : text;
+}
+
+/** A name or a value with only those characters encoded that a query gives a meaning. */
+function encoded(text: string): string {
+  return text.replace(/[%&=+]/g, encodeURIComponent).replaceAll(' ', '+');
+}
+
+function toBase64Url(text: string): string {
+  let bytes = '';
+  for (const byte of new TextEncoder().encode(text)) bytes += String.fromCharCode(byte);
+  return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function fromBase64Url(text: string): string {
+  try {
+    const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+  } catch {
+    return ''; // an address that was cut
+  }
 }
 
 /** Characters of a path with its query that every server accepts. */
