@@ -51,6 +51,36 @@ describeConsole('Traces in the console', (served) => {
     await tab.close();
   });
 
+  it('keeps the last 1,000 lines of a longer trace, shows the newest 200, and says so', async () => {
+    const { traces } = served.broker.monitor;
+    const { id } = traces.start({ clientId: 'busy', durationMs: 60_000 });
+    const client = await served.broker.connect({ clientId: 'busy' });
+    const written = () => traces.get(id)?.lines ?? 0;
+    let last = 0;
+    while (written() < 1_500) await client.publish('busy/topic', `message ${++last}`, { qos: 1 });
+    const missing = (written() - 1_000).toLocaleString('en');
+    const tab = await served.open(`traces?id=${id}`);
+    const { page } = tab;
+    const view = page.getByRole('region', { name: `Lines of trace ${id}` });
+    await view.getByText('1,000 rows, at most the last 1,000').waitFor();
+    await view.getByText('The newest 200 are shown').waitFor();
+    await view.getByText(`${missing} lines are missing`).waitFor();
+    await view
+      .getByRole('cell', { name: `message ${last}`, exact: true })
+      .first()
+      .waitFor();
+    assert.equal(await view.locator('tbody tr').count(), 200);
+    const saving = page.waitForEvent('download');
+    await view.getByRole('button', { name: 'Save as JSON lines' }).click();
+    const saved = readFileSync(await (await saving).path(), 'utf8')
+      .trim()
+      .split('\n');
+    assert.equal(saved.length, 1_000);
+    traces.delete(id);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('lets viewers watch a trace, but not start or delete one', async () => {
     const { id } = served.broker.monitor.traces.start({ clientId: 'meter-1', durationMs: 60_000 });
     const tab = await served.open(`traces?id=${id}`, 'bob');

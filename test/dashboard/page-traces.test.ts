@@ -32,6 +32,14 @@ describe('Lines of a trace in the page', () => {
     }
   });
 
+  it('counts the lines that the broker has discarded before it sent them', () => {
+    const opened = withLines(NO_LINES, lines(3, 4), false);
+    assert.equal(opened.missed, 2);
+    const later = withLines(withLines(opened, lines(3, 4, 5), false), lines(9, 10), true);
+    assert.equal(later.missed, 5);
+    assert.equal(resumedLines(later).missed, 5);
+  });
+
   it('shows the fields without a column in one line, and marks refusals', () => {
     const record = { time: 't', event: 'e', retain: false, qos: 1, options: { a: 1 } };
     assert.equal(restOf(record), 'qos 1, options {"a":1}');

@@ -462,7 +462,10 @@ export const T = {
     resume: 'Resume',
     event: 'Event or packet',
     directions: { in: 'from the client', out: 'to the client' },
-    newest: 'The newest line is the first one.'
+    newest: 'The newest line is the first one.',
+    drawn: (count: number) => `The newest ${countText(count)} are shown, the newest one first. The file has all.`,
+    missed: (count: number) =>
+      `${countText(count)} lines are missing: the broker keeps the last 1,000, and sends 200 a second.`
   },
   websocket: {
     about:

@@ -15,9 +15,11 @@ export interface TraceState {
   readonly lines: readonly TraceLine[];
   /** Lines that came while the view was paused. */
   readonly held: readonly TraceLine[];
+  /** Number of lines that the broker discarded before it sent them: they were written faster than it sends lines, or before the page was opened. */
+  readonly missed: number;
 }
 
-export const NO_LINES: TraceState = { lines: [], held: [] };
+export const NO_LINES: TraceState = { lines: [], held: [], missed: 0 };
 
 /** Add the lines that are not known yet. @param isPaused they are held, so that what is read does not move */
 export function withLines(state: TraceState, lines: readonly TraceLine[], isPaused: boolean): TraceState {
@@ -25,12 +27,16 @@ export function withLines(state: TraceState, lines: readonly TraceLine[], isPaus
   const added = lines.filter(({ number }) => number > last);
   if (added.length === 0) return state;
   const name = isPaused ? 'held' : 'lines';
-  return { ...state, [name]: [...state[name], ...added].slice(-MAX_LINES) };
+  return {
+    ...state,
+    [name]: [...state[name], ...added].slice(-MAX_LINES),
+    missed: state.missed + added[0].number - last - 1
+  };
 }
 
 /** Show the lines that were held. */
-export function resumedLines({ lines, held }: TraceState): TraceState {
-  return { lines: [...lines, ...held].slice(-MAX_LINES), held: [] };
+export function resumedLines({ lines, held, missed }: TraceState): TraceState {
+  return { lines: [...lines, ...held].slice(-MAX_LINES), held: [], missed };
 }
 
 /** The fields that have a column. */

@@ -35,7 +35,7 @@ export function Lines({ id, isOfApp }: { readonly id: number; readonly isOfApp: 
     setOpened(number === opened ? undefined : number);
     if (number !== opened) pause(true);
   };
-  const { lines, held } = state;
+  const { lines, held, missed } = state;
   return (
     <section class="trace-lines" aria-label={R.open(id)}>
       <div class="head">
@@ -58,7 +58,8 @@ export function Lines({ id, isOfApp }: { readonly id: number; readonly isOfApp: 
         <span class="aside number" role="status">
           {isPaused ? L.pausedAt(held.length) : L.shown(lines.length, MAX_LINES)}
         </span>
-        <span class="aside">{R.newest}</span>
+        <span class="aside">{lines.length > DRAWN ? R.drawn(DRAWN) : R.newest}</span>
+        {missed > 0 && <span class="aside">{R.missed(missed)}</span>}
       </div>
       <div class="tail">
         <Table
