@@ -8,7 +8,8 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { brotliCompressSync, constants } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, constants } from 'node:zlib';
 import { build } from 'esbuild';
 import { writeWhole } from './generated.mjs';
 
@@ -17,6 +18,7 @@ const PAGE = 'adapters/dashboard/page';
 const NODE = `${PAGE}/app/mqtt/node.ts`;
 const FOLDER = '.cache/console';
 const OWN_SOURCES = ['.ci/console.mjs', `${PAGE}/index.html`, 'package-lock.json'];
+const compress = promisify(brotliCompress);
 const TYPES = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -26,8 +28,8 @@ const TYPES = {
 
 /** Write the bundle if it is missing or older than its sources. Returns the manifest. */
 export async function writeConsole() {
-  const known = manifestBefore();
-  if (known !== undefined) return known;
+  const before = manifestBefore();
+  if (before !== undefined && isCurrent(before, Object.keys(before.stamps))) return before;
   const started = Date.now();
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
@@ -57,18 +59,23 @@ export async function writeConsole() {
   );
   contents.set('index.html', Buffer.from(shell([...contents.keys()])));
   const files = {};
-  for (const [name, content] of contents) {
+  const isKept = before !== undefined && isCurrent(before, ['.ci/console.mjs']);
+  const write = async ([name, content]) => {
+    const hash = createHash('sha256').update(content).digest('hex').slice(0, 16);
+    files[name] = { type: TYPES[extname(name)], hash };
+    // to compress takes most of the time; files whose content is the same are kept
+    if (isKept && before.files[name]?.hash === hash) return;
     writeWhole(join(root, FOLDER, name), content);
-    writeWhole(join(root, FOLDER, `${name}.br`), compressed(content));
-    files[name] = { type: TYPES[extname(name)], hash: createHash('sha256').update(content).digest('hex').slice(0, 16) };
-  }
+    writeWhole(join(root, FOLDER, `${name}.br`), await compressed(content));
+  };
+  await Promise.all([...contents].map(write));
   const sources = [...OWN_SOURCES, ...Object.keys(metafile.inputs).filter((path) => !path.startsWith('node_modules/'))];
   // a source that is saved meanwhile may have been read before
-  const isCurrent = sources.every((path) => statSync(join(root, path)).mtimeMs < started);
+  const isUnchanged = sources.every((path) => statSync(join(root, path)).mtimeMs < started);
   const manifest = {
     files,
     packages: packagesOf(Object.keys(metafile.inputs)),
-    stamps: isCurrent ? Object.fromEntries(sources.map((path) => [path, stampOf(path)])) : { '': '' }
+    stamps: isUnchanged ? Object.fromEntries(sources.map((path) => [path, stampOf(path)])) : { '': '' }
   };
   writeWhole(join(root, FOLDER, 'manifest.json'), JSON.stringify(manifest));
   removeOthers(files);
@@ -95,7 +102,7 @@ function shell(names) {
 }
 
 function compressed(content) {
-  return brotliCompressSync(content, {
+  return compress(content, {
     params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: content.length }
   });
 }
@@ -114,14 +121,18 @@ function removeOthers(files) {
     if (!kept.has(`assets/${name}`)) rmSync(join(root, FOLDER, 'assets', name), { force: true });
 }
 
-/** Returns the manifest of the bundle if it is up to date. */
+/** Returns the manifest of the last bundle; undefined if there is none. */
 function manifestBefore() {
   try {
-    const manifest = JSON.parse(readFileSync(join(root, FOLDER, 'manifest.json'), 'utf8'));
-    return Object.entries(manifest.stamps).every(([path, stamp]) => stampOf(path) === stamp) ? manifest : undefined;
+    return JSON.parse(readFileSync(join(root, FOLDER, 'manifest.json'), 'utf8'));
   } catch {
     return undefined;
   }
+}
+
+/** True if some sources are the same as at the time of a manifest. */
+function isCurrent({ stamps }, paths) {
+  return paths.every((path) => stampOf(path) === stamps[path]);
 }
 
 /** Returns the time and the size of a file; undefined if there is none. */
