@@ -13,7 +13,7 @@ import { type CallRules, checkConstant, checkCount, typeAt, unknownFunction } fr
 import type { FunctionTools, ParameterType, SqlFunction } from './functions/function.ts';
 import type { Members } from './json-members.ts';
 import { type CompiledStep, walk } from './paths.ts';
-import type { EventClosure, Scope } from './row.ts';
+import type { EventClosure, Scope, WorkLimits } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Access, Call, Expression, Path, Step } from './tree.ts';
 import { describe, isList, isNumber, isObject, kindOf, own, type Value } from './values.ts';
@@ -25,6 +25,8 @@ export interface CompileContext {
   readonly dialect: Dialect;
   readonly functions: ReadonlyMap<string, SqlFunction>;
   readonly tools: FunctionTools;
+  /** The work for an event. Default: that of rules. */
+  readonly limits?: WorkLimits;
   /** The time limit of a test: each function call fails when it has elapsed. */
   readonly time?: Pick<WorkTime, 'isOver'> | undefined;
 }
@@ -187,6 +189,7 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
     for (const [index, arg] of node.args.entries()) this.#checkLiteral(row, index, arg);
     const run = row.make?.(tools) ?? row.run;
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
+    if (row.isSegmented) args[0] = segmented(args[0]);
     if (row.patternAt !== undefined) this.#countMatching(node, row, args);
     const { column, name, weighs } = row;
     if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
@@ -253,6 +256,10 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
       return isCounted ? scope.counted(given) : given;
     };
   }
+}
+
+function segmented(text: EventClosure): EventClosure {
+  return (scope) => scope.segmented(text(scope));
 }
 
 /** A topic name or filter on a side of `=~`. */

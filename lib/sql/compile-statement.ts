@@ -95,7 +95,7 @@ class StatementCompiler {
     const { slotCount } = expressions;
     const count = valuesOf(fields, slotCount);
     const run: CompiledStatement['run'] = (row, _, excluded) => {
-      const scope = scopeOf(row, slotCount, this.#context.text.length);
+      const scope = scopeOf(row, slotCount, this.#context);
       let clause = 'WHERE';
       try {
         if (early !== undefined && early(scope) !== true) return exclude(scope, reads, excluded);
@@ -135,7 +135,7 @@ class StatementCompiler {
     const count = valuesOf(does ?? [], slotCount);
     /** @returns undefined if WHERE is not true */
     const begin = (row: EventColumns, hints: string[] | undefined, excluded?: Excluded): Taken | undefined => {
-      const scope = scopeOf(row, slotCount, this.#context.text.length);
+      const scope = scopeOf(row, slotCount, this.#context);
       let clause = 'FOREACH';
       try {
         const helped: Output = {};
@@ -310,8 +310,8 @@ function valuesOf(fields: readonly Field[], aliases: number): number {
   return fields.reduce((count, { type }) => count + (type === 'star' ? 1 + aliases : 1), 0);
 }
 
-function scopeOf(row: EventColumns, slotCount: number, characters: number): Scope {
-  return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount), characters);
+function scopeOf(row: EventColumns, slotCount: number, { text, limits }: CompileContext): Scope {
+  return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount), text.length, limits);
 }
 
 const NO_SLOTS: Value[] = [];

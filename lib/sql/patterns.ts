@@ -20,8 +20,8 @@ const MAX_PARTS = 50_000;
 export const MAX_MATCHED = 16_777_216;
 
 /** The message for a function that would exceed the matching work of one event or row. @param name of the function */
-export function matchesTooMuch(name: string): string {
-  return `${name}(): the parts of regular expressions times the characters of their texts are more than ${MAX_MATCHED}: use a shorter expression, or a part of the text`;
+export function matchesTooMuch(name: string, max = MAX_MATCHED): string {
+  return `${name}(): the parts of regular expressions times the characters of their texts are more than ${max}: use a shorter expression, or a part of the text`;
 }
 
 /** Compiles regular expressions. @throws SqlFailure */

@@ -1,5 +1,6 @@
 import { MAX_STRING } from './arithmetic.ts';
 import type { Closure } from './compile.ts';
+import { isSimple } from './functions/characters.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
@@ -12,6 +13,19 @@ import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.t
  * weight of its outputs: input from a device must not stop the broker.
  */
 const MAX_WORK = 67_108_864;
+/** Characters that are found as grapheme clusters take about 3 us each, and count this many times. */
+const SEGMENT_WORK = 100;
+
+/** What a statement may do for one event. */
+export interface WorkLimits {
+  /** Characters, bytes and elements that are read and created. */
+  readonly characters: number;
+  /** Parts of regular expressions times the characters of their texts. */
+  readonly matched: number;
+}
+
+/** The limits of rules. */
+const RULE_LIMITS: WorkLimits = { characters: MAX_WORK, matched: MAX_MATCHED };
 /** Values below this weight are weighed every time: looking them up costs more than walking them. */
 const MAX_LIGHT = 2048;
 /** Maximum total weight of outputs that are known to be light; beyond it, outputs are walked. */
@@ -56,6 +70,7 @@ export class Scope {
   /** Decoded JSON values, by their text. */
   #decoded: Map<string, Value> | undefined = undefined;
   #weights: KnownWeights | undefined = undefined;
+  readonly #limits: WorkLimits;
   #work = 0;
   #matched = 0;
   #rowWeight: number | undefined = undefined;
@@ -66,10 +81,14 @@ export class Scope {
   /** An upper bound of the total weight of the outputs that were not walked. */
   #lightWeight = 0;
 
-  /** @param characters length of the statement, and thereby an upper bound of the length of its strings */
-  constructor(row: EventColumns, slots: Value[], characters: number) {
+  /**
+   * @param characters length of the statement, and thereby an upper bound of the length of its strings
+   * @param limits default: those of rules
+   */
+  constructor(row: EventColumns, slots: Value[], characters: number, limits = RULE_LIMITS) {
     this.row = row;
     this.slots = slots;
+    this.#limits = limits;
     this.#textWeight = TEXT_WEIGHT * characters + SMALL;
   }
 
@@ -94,8 +113,15 @@ export class Scope {
 
   #take(work: number): void {
     this.#work += work;
-    if (this.#work > MAX_WORK)
-      throw new SqlFailure(`the statement reads and makes more than ${MAX_WORK} characters for one event`);
+    const { characters } = this.#limits;
+    if (this.#work > characters)
+      throw new SqlFailure(`the statement reads and makes more than ${characters} characters for one event`);
+  }
+
+  /** Count a text whose characters a function finds as readers see them. @throws SqlFailure as `counted` */
+  segmented(value: Value): Value {
+    if (typeof value === 'string' && !isSimple(value)) this.#take(SEGMENT_WORK * value.length);
+    return value;
   }
 
   /**
@@ -104,7 +130,8 @@ export class Scope {
    */
   matched(work: number, name: string): void {
     this.#matched += work;
-    if (this.#matched > MAX_MATCHED) throw new SqlFailure(matchesTooMuch(name));
+    const { matched } = this.#limits;
+    if (this.#matched > matched) throw new SqlFailure(matchesTooMuch(name, matched));
   }
 
   /**

@@ -123,6 +123,49 @@ describe('Tails', () => {
     assert.match(error ?? '', /^WHERE: /);
   });
 
+  it('bounds the work of a condition for one event, because people who may only read can write it', async () => {
+    await using kit = await createTestBroker();
+    for (const [where, error] of [
+      ["strlen(reverse(pad('\u00e9', 1000000))) > 0", /reads and makes more than 262144 characters/],
+      ["strlen(pad('\u00e9', 3000)) > 0", /reads and makes more than 262144 characters/],
+      ["strlen(pad('x', 300000)) > 0", /reads and makes more than 262144 characters/],
+      ["regex_match(pad('x', 60000), '(a?){100}b')", /are more than 1048576: use a shorter expression/]
+    ] as const) {
+      const tail = await kit.broker.monitor.tail({ where });
+      await kit.broker.publish('a', 'x');
+      const waiting = tail.next();
+      await kit.clock.advance(1_000);
+      const { value } = await waiting;
+      assert.deepEqual([value.rows.length, value.failed], [0, 1], where);
+      assert.match(value.error ?? '', error);
+      tail.close();
+    }
+  });
+
+  it('ends with the reason if a condition takes more than 100 ms of processor time for one event', async () => {
+    let [timeMs, processorMs, isPaused] = [0, 0, true];
+    const clock = { ...systemClock, monotonic: () => timeMs };
+    const services = { clock, time: new TimeReading(clock), wheel: new TimingWheel(clock, 100, () => undefined) };
+    const condition = () => {
+      timeMs += 150;
+      if (!isPaused) processorMs += 150;
+      return true;
+    };
+    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0, processorMs: () => processorMs };
+    const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };
+    let ends = 0;
+    const tail = new TailOf(services, { node: 'n', now: () => 0 }, selection, () => void ends++);
+    const [row] = tailedEvents('broker.started');
+    for (let second = 0; second < 3; second++, timeMs += 1_000) tail.see(row, { listeners: [] });
+    assert.deepEqual([(await partOf(tail)).rows.length, ends], [3, 0], 'a process that was stopped ends no tail');
+    isPaused = false;
+    tail.see(row, { listeners: [] });
+    const { failed, error } = await partOf(tail);
+    assert.deepEqual([failed, ends, conditionTime.tails], [1, 1, 0]);
+    assert.match(error ?? '', /more than 100 ms for one event: use fewer functions of long texts, or a topic filter/);
+    assert.deepEqual(await tail.next(), { done: true, value: undefined });
+  });
+
   it('shows at most 500 rows in any second, and reports the rest within a second', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
@@ -207,7 +250,7 @@ describe('Tails', () => {
       return true;
     };
     const context = { node: 'n', now: () => 0 };
-    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
+    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0, processorMs: () => 0 };
     const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };
     const openTail = () => new TailOf(services, context, selection, () => undefined);
     const [row] = tailedEvents('broker.started');
@@ -229,7 +272,7 @@ describe('Tails', () => {
       timeMs += 10;
       return true;
     };
-    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
+    const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0, processorMs: () => 0 };
     const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };
     const openTail = () => new TailOf(services, { node: 'n', now: () => 0 }, selection, () => undefined);
     const [row] = tailedEvents('broker.started');

@@ -49,6 +49,16 @@ describe('A statement with hostile values', () => {
       assert.equal(evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload: few })?.length, 20);
     });
 
+  for (const call of ['strlen(a)', 'reverse(a)', 'substr(a, 1)', 'pad(a, 1)'])
+    it(`counts characters of ${call} that are found as grapheme clusters 100 times, for they take microseconds each`, () => {
+      const most = 671_000; // 2 s
+      assert.throws(() => resultOf(call, { a: '\u00e9'.repeat(most + 100) }), {
+        message: 'SELECT: the statement reads and makes more than 67108864 characters for one event'
+      });
+      assert.notEqual(resultOf(call, { a: '\u00e9'.repeat(1_000) }), undefined);
+      assert.notEqual(resultOf(call, { a: 'x'.repeat(most + 100) }), undefined);
+    });
+
   // each output contains a large object of the payload: walking it for each of them would take minutes
   for (const field of ['payload.large', 'coalesce(payload.large, 1)'])
     it(`fails if ${field} makes the outputs of FOREACH together too large`, () => {

@@ -21,6 +21,11 @@ export interface ConditionFacts {
   readonly nullIsNull: boolean;
 }
 
+/**
+ * The work of a condition for one event, a small part of that of rules, which administrators write: some milliseconds for characters, and up to
+ * 50 ms for regular expressions.
+ */
+const LIMITS = { characters: 262_144, matched: 1_048_576 };
 const SHARED: ReadonlySet<string> = new Set(STORE_FUNCTIONS.map(({ name }) => name));
 
 /**
@@ -40,6 +45,6 @@ export async function compileCondition(text: string, { now, nullIsNull }: Condit
   const patterns = usesPatterns ? await loadPatterns('regular expressions in conditions need') : undefined;
   const pattern: PatternCompiler = (of) => (patterns as PatternCompiler)(of);
   const tools = { now, random: Math.random, pattern, table: new Map() };
-  const { run } = compileStatement(statement, { text, dialect, functions, tools });
+  const { run } = compileStatement(statement, { text, dialect, functions, tools, limits: LIMITS });
   return (row) => run(row) !== undefined;
 }

@@ -23,6 +23,8 @@ const MAX_WAITING = 1_000;
 const MAX_WAITING_BYTES = 2_097_152;
 /** Time that the conditions of all tails may take in each second, in equal shares: a tenth of a processor. Later events of the second are not examined. */
 const CONDITION_MS = 100;
+/** A condition that takes this processor time for one event ends the tail. Its work is bounded, so this comes only on a machine that is very slow. */
+const EVALUATION_MS = 100;
 
 /** The time that the conditions of all tails of a broker take. */
 export interface ConditionTime {
@@ -31,6 +33,8 @@ export interface ConditionTime {
   /** Start of the second in which their time is counted, and this time. */
   secondMs: number;
   spentMs: number;
+  /** The processor time of the process, in milliseconds. */
+  processorMs(): number;
 }
 
 /** Counts of what a tail left out since the previous part. */
@@ -107,6 +111,8 @@ export class Tail implements AsyncIterableIterator<TailPart> {
   /** Start of the second in which the condition of this tail was last examined, and the time that it took in it. */
   #secondMs = -Infinity;
   #spentMs = 0;
+  /** True after an evaluation that took long, perhaps because the process was stopped: the processor time of the next ones is read, too. */
+  #isSuspect = false;
   #isClosed = false;
   readonly #readers: ((result: IteratorResult<TailPart>) => void)[] = [];
 
@@ -129,7 +135,8 @@ export class Tail implements AsyncIterableIterator<TailPart> {
 
   /** Wait for rows, or for counts, which are reported once a second if there are no rows. */
   next(): Promise<IteratorResult<TailPart>> {
-    if (this.#rows.length > this.#oldest) return Promise.resolve({ value: this.#take(), done: false });
+    if (this.#rows.length > this.#oldest || (this.#isClosed && this.#hasCounts))
+      return Promise.resolve({ value: this.#take(), done: false });
     if (this.#isClosed) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve) => this.#readers.push(resolve));
   }
@@ -145,7 +152,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     return this;
   }
 
-  /** End the tail. Rows that wait can still be read. */
+  /** End the tail. Rows and counts that wait can still be read. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -198,13 +205,26 @@ export class Tail implements AsyncIterableIterator<TailPart> {
       this.#count('unchecked');
       return false;
     }
+    const processorMs = this.#isSuspect ? ofAll.processorMs() : Infinity;
     try {
       return condition(this.#eventOf(row, value));
     } finally {
       const tookMs = clock.monotonic() - beginMs;
       this.#spentMs += tookMs;
       ofAll.spentMs += tookMs;
+      if (tookMs > EVALUATION_MS) {
+        if (ofAll.processorMs() - processorMs > EVALUATION_MS) this.#endSlow();
+        this.#isSuspect = true;
+      }
     }
+  }
+
+  #endSlow(): void {
+    this.#failed(
+      `the tail has ended, because its condition took more than ${EVALUATION_MS} ms for one event: use fewer functions of long texts, or a topic filter`
+    );
+    if (this.#readers.length > 0) this.#wake();
+    this.close();
   }
 
   #count(name: Exclude<keyof TailCounts, 'error'>): void {

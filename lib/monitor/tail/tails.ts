@@ -63,7 +63,7 @@ export class Tails {
   readonly #services: Pick<BaseServices, 'clock' | 'wheel'> & { readonly time: TimeReading };
   readonly #sources: TailSources;
   #count = 0;
-  readonly #conditionTime: ConditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0 };
+  readonly #conditionTime: ConditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0, processorMs };
 
   constructor(services: Pick<BaseServices, 'clock' | 'wheel'> & { readonly time: TimeReading }, sources: TailSources) {
     this.#services = services;
@@ -118,6 +118,11 @@ export class Tails {
     events.on(name, listener, filter);
     return () => events.off(name, listener);
   }
+}
+
+function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 async function compiled(where: string, facts: { now(): number; readonly nullIsNull: boolean }) {

@@ -8,6 +8,11 @@ const WINDOW = 256;
 
 const segmenter = new Intl.Segmenter();
 
+/** True if the characters of a text are its units, and are found without segmentation. */
+export function isSimple(text: string): boolean {
+  return SIMPLE.test(text);
+}
+
 /** The characters of a text as a reader sees them (grapheme clusters), in time proportional to the text. */
 export function charactersOf(text: string): readonly string[] {
   if (SIMPLE.test(text)) return text.split('');

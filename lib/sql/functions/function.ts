@@ -64,6 +64,8 @@ export interface SqlFunction extends FunctionFields<ParameterType> {
    * limit of an event.
    */
   readonly scans?: number;
+  /** True if the characters of the first argument are found as grapheme clusters, which takes longer. @internal */
+  readonly isSegmented?: true;
   /**
    * The weight of a resulting list or object as a function of the arguments, whose strings count 8 times. It is at most
    * that of one of them (`part`) or that of all together (`sum`), plus 64. Absent: the result is walked to weigh it;

@@ -90,13 +90,17 @@ export const TEXT_FUNCTIONS = family('text', [
   ofText('trim', 'Without white space at both ends.', (text) => text.trim()),
   ofText('ltrim', 'Without white space at the beginning.', (text) => text.trimStart()),
   ofText('rtrim', 'Without white space at the end.', (text) => text.trimEnd()),
-  ofText('reverse', 'The characters in reverse order.', (text) => [...charactersOf(text)].reverse().join('')),
+  {
+    ...ofText('reverse', 'The characters in reverse order.', (text) => [...charactersOf(text)].reverse().join('')),
+    isSegmented: true
+  },
   {
     name: 'strlen',
     params: ['string'],
     returns: 'integer',
     about: 'Number of characters as a reader sees them (grapheme clusters).',
     isTotal: true,
+    isSegmented: true,
     run: lengthOf
   },
   {
@@ -104,6 +108,7 @@ export const TEXT_FUNCTIONS = family('text', [
     params: ['string', 'integer', 'integer?'],
     returns: 'string',
     about: 'A part of a string: start from 0, and length.',
+    isSegmented: true,
     run: substring
   },
   {
@@ -157,6 +162,7 @@ export const TEXT_FUNCTIONS = family('text', [
     returns: 'string',
     about: 'Filled to a length: trailing (default), leading or both; with spaces or the fourth argument.',
     choices: { 2: SIDES },
+    isSegmented: true,
     run: pad
   },
   {
