@@ -754,7 +754,7 @@ export const T = {
     bans: 'Bans',
     users: 'Users of the console',
     apps: 'Applications',
-    viewers: 'Only administrators can see and change this.',
+    viewers: 'Only administrators can change this.',
     rightsAbout:
       'Shows whether a client may publish or subscribe, and the rule, the source or the hook that decides. The client need not be connected.',
     may: 'Operation',

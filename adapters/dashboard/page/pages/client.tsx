@@ -32,24 +32,19 @@ export function Page() {
       <Head
         title={
           <>
-            <Name of={id} /> {value && <State session={value} />}
+            <Name of={id} /> {value && !isGone && <State session={value} />}
           </>
         }
       >
         <button type="button" disabled={isLoading} onClick={reload}>
           {T.table.reload}
         </button>
-        {value && <Actions id={id} session={value} onDone={reload} />}
+        {value && !isGone && <Actions id={id} session={value} onDone={reload} />}
       </Head>
-      {isGone ? (
-        <Gone id={id} />
-      ) : error !== undefined ? (
-        <Problem error={error} onRetry={reload} />
-      ) : value === undefined ? (
-        <p class="loading">{T.shell.loading}</p>
-      ) : (
-        <Content id={id} session={value} />
-      )}
+      {isGone && <Gone id={id} />}
+      {!isGone && value !== undefined && <Content id={id} session={value} />}
+      {!isGone && error !== undefined && <Problem error={error} onRetry={reload} />}
+      {value === undefined && error === undefined && <p class="loading">{T.shell.loading}</p>}
     </>
   );
 }

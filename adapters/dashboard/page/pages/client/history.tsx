@@ -50,9 +50,10 @@ export function History({ id }: { readonly id: string }) {
           },
           {
             head: C.details,
+            isWide: true,
             cell: ({ detail, from_clientid }) => (
               <>
-                {detail !== undefined && <Name of={detail} />}
+                {detail !== undefined && <Name of={detail} max={400} />}
                 {from_clientid !== undefined && from_clientid !== '' && from_clientid !== id && (
                   <span class="aside"> {C.from(from_clientid)}</span>
                 )}
