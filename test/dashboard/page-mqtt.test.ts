@@ -128,13 +128,14 @@ describe('The log of the WebSocket client', () => {
       keepalive: 60,
       username: 'u',
       password: Buffer.from('secret'),
-      properties: { authenticationData: Buffer.from('secret'), topicAliasMaximum: 3 }
+      properties: { authenticationData: Buffer.from('secret'), topicAliasMaximum: 3, sessionExpiryInterval: 60 }
     };
     const { text: said, properties } = packetRow('sent', connect, reasonName);
     assert.equal(said, 'MQTT 5, client id c, new session, keep alive 60 s, user name u, with a password');
     assert.deepEqual(properties, [
       ['Authentication Data', '6 bytes'],
-      ['Topic Alias Maximum', '3']
+      ['Topic Alias Maximum', '3'],
+      ['Session Expiry Interval', '60 s']
     ]);
     assert.equal(text({ cmd: 'puback', messageId: 3, reasonCode: 0x87 }), 'not authorized (0x87), packet id 3');
     assert.equal(

@@ -597,7 +597,7 @@ export const T = {
     filter: 'Topic filter',
     where: 'Where',
     wherePlaceholder: 'payload.t > 80 AND qos = 1',
-    whereHelp: 'A condition in the SQL of rules. It is applied in the broker.',
+    whereHelp: 'In the SQL of rules. The broker applies it.',
     names: 'Events',
     messages: 'Messages published',
     allOfMessages: 'Messages published, delivered, acknowledged, dropped',

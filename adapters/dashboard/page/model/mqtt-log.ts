@@ -152,13 +152,22 @@ function propertyName(name: string): string {
   return name.replace(/^./, (letter) => letter.toUpperCase()).replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ');
 }
 
+/** The units of properties. */
+const UNITS: Readonly<Record<string, string>> = {
+  sessionExpiryInterval: ' s',
+  messageExpiryInterval: ' s',
+  willDelayInterval: ' s',
+  serverKeepAlive: ' s',
+  maximumPacketSize: ' B'
+};
+
 function propertyTexts(name: string, value: unknown): readonly (readonly [string, string])[] {
   if (value === undefined) return [];
   if (name === 'userProperties')
     return (value as readonly (readonly [string, string])[]).map(([key, text]) => [`${key} =`, text]);
   if (name === 'authenticationData') return [[propertyName(name), `${(value as Uint8Array).length} bytes`]];
   if (value instanceof Uint8Array) return [[propertyName(name), bytesText(value)]];
-  return [[propertyName(name), Array.isArray(value) ? value.join(', ') : `${value}`]];
+  return [[propertyName(name), Array.isArray(value) ? value.join(', ') : `${value}${UNITS[name] ?? ''}`]];
 }
 
 /** Bytes as text if they are UTF-8 without controls, otherwise in hexadecimal. */
