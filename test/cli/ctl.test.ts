@@ -241,6 +241,8 @@ describe('ctl', () => {
     assert.equal(((await rows('traces', 'lines', `${id}`))[0].record as { topic: string }).topic, 'traced/1');
     const { out } = await onTerminal(['traces', 'lines', `${id}`]);
     assert.equal(JSON.parse(out.split('\n')[0]).topic, 'traced/1');
+    assert.equal((await rows('traces', 'end', `${id}`))[0].status, 'stopped');
+    assert.equal((await rows('traces', 'lines', `${id}`)).length, 2, 'its lines are kept');
     await rows('traces', 'stop', `${id}`);
     assert.deepEqual(await rows('traces'), []);
 

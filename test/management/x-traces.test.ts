@@ -46,6 +46,50 @@ describe('Traces over REST', () => {
     }
   });
 
+  it('stops a trace and keeps its lines, in each revision', async () => {
+    await using broker = await startBroker();
+    for (const revision of REVISIONS) {
+      await using server = await serveManagement(broker, { revision });
+      const { id } = (await server.call('POST', '/api/x/traces', { topic: 'a/#' })).body.data;
+      await broker.publish('a/1', 'x');
+      const { status, body } = await server.call('POST', `/api/x/traces/${id}/stop`);
+      assert.deepEqual([status, body.code, body.data.status, body.data.kept_lines], [200, 0, 'stopped', 2]);
+      await broker.publish('a/2', 'x');
+      const { data } = (await server.call('GET', `/api/x/traces/${id}/lines`)).body;
+      assert.deepEqual(
+        data.map(({ record }: { record: { topic: string } }) => record.topic),
+        ['a/1', 'a/1']
+      );
+      const again = await server.call('POST', `/api/x/traces/${id}/stop`);
+      assert.deepEqual([again.status, again.body.data], [200, body.data], 'a trace that has ended is not changed');
+      await server.call('DELETE', `/api/x/traces/${id}`);
+      for (const unknown of [`${id}`, 'x']) {
+        const answer = await server.call('POST', `/api/x/traces/${unknown}/stop`);
+        assert.deepEqual([answer.status, answer.body.code], [404, 105]);
+      }
+    }
+    const { data } = await (async () => {
+      await using server = await serveManagement(broker);
+      return (await server.call('GET', '/api/x/audit?operation=stop_trace')).body;
+    })();
+    assert.deepEqual(
+      data.slice(0, 2).map(({ request, parameters, status }: Record<string, unknown>) => [request, parameters, status]),
+      [
+        ['POST /x/traces/:id/stop', { id: 'x' }, 404],
+        ['POST /x/traces/:id/stop', { id: '3' }, 404]
+      ]
+    );
+  });
+
+  it('stops a trace of the app', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const trace = broker.trace({ clientId: 'c', to: () => {} });
+    const { body } = await server.call('POST', `/api/x/traces/${trace.id}/stop`);
+    assert.deepEqual([body.data.status, body.data.kept_lines, trace.endReason], ['stopped', undefined, 'stopped']);
+    assert.deepEqual((await server.call('GET', '/api/x/traces')).body.data, []);
+  });
+
   it('keeps the last lines of traces, even after their end', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;

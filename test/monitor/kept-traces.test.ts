@@ -35,6 +35,21 @@ describe('broker.monitor.traces', () => {
     );
   });
 
+  it('keeps the lines of a trace that is stopped, until it is deleted', async () => {
+    await using kit = await createTestBroker();
+    const { traces } = kit.broker.monitor;
+    const { id } = traces.start({ topic: 'a' });
+    await kit.broker.publish('a', 'x');
+    const before = traces.lines(id, 0, 10);
+    assert.equal(before.length, 2);
+    assert.equal(traces.stop(id), true);
+    await kit.broker.publish('a', 'y');
+    assert.deepEqual(traces.lines(id, 0, 10), before);
+    assert.deepEqual([traces.get(id)?.endReason, traces.stop(id)], ['stopped', true], 'also if it has ended already');
+    assert.equal(traces.delete(id), true);
+    assert.equal(traces.stop(id), false);
+  });
+
   it('always keeps the last line, also if it is larger than all lines may be together', async () => {
     await using kit = await createTestBroker();
     const { traces } = kit.broker.monitor;

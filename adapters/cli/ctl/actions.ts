@@ -65,6 +65,7 @@ const ABOUT = {
     'traces start': 'trace a client, an address, or the messages of a topic filter, and print the number of the trace',
     'traces show': 'show a trace',
     'traces lines': 'print the last lines of a trace, the oldest first',
+    'traces end': 'stop a trace and keep its lines',
     'traces stop': 'stop a trace and delete its lines',
     'topic-figures list': 'list the topic filters whose messages are counted, with the counts',
     'topic-figures add': 'count the messages that a topic filter matches',

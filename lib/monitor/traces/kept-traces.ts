@@ -106,6 +106,13 @@ export class KeptTraces {
     return this.#kept.get(id)?.trace ?? this.#traces.get(id);
   }
 
+  /** Stop a trace, and keep its lines; has no effect on one that has ended. @returns whether there is one with this id */
+  stop(id: number): boolean {
+    const trace = this.get(id);
+    trace?.stop();
+    return trace !== undefined;
+  }
+
   /** Stop a trace, and discard its lines. @returns whether there was one with this id */
   delete(id: number): boolean {
     const trace = this.get(id);

@@ -158,6 +158,20 @@ export const TRACES: readonly Operation[] = [
     run: (context, { params: { id } }) => shown(context, traceOf(context, id))
   }),
   operation({
+    name: 'stop_trace',
+    method: 'POST',
+    path: '/x/traces/:id/stop',
+    ctl: 'traces end NUMBER',
+    descr: 'Stop a trace and keep its lines; has no effect on one that has ended',
+    example: { params: { id: '1' } },
+    data: TRACE,
+    run: (context, { params: { id } }) => {
+      const trace = traceOf(context, id);
+      context.broker.monitor.traces.stop(trace.id);
+      return shown(context, trace);
+    }
+  }),
+  operation({
     name: 'delete_trace',
     method: 'DELETE',
     path: '/x/traces/:id',
