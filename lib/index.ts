@@ -51,7 +51,7 @@ export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
 export type { AutoSubscription } from './broker/configuration/auto-subscriptions.ts';
 export type { Configuration, Override, Setting } from './broker/configuration/configuration.ts';
-export type { Connector, ConnectorState, Connectors } from './broker/configuration/connectors.ts';
+export type { Connector, ConnectorState, Connectors, ConnectorTest } from './broker/configuration/connectors.ts';
 export type {
   BrokerOptions,
   BrokerSettings,

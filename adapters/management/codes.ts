@@ -72,6 +72,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   SESSION_RUNNING: 'sessionRunning',
   RECORD_EXISTS: 'exists',
   CONNECTOR_OF_APP: 'refused',
+  CONNECTOR_UNTESTABLE: 'refused',
   RECORD_NOT_FOUND: 'unknownRecord',
   PASSWORD_INVALID: 'emptyCredentials',
   PASSWORD_WRONG: 'wrongOldPassword',

@@ -6,7 +6,7 @@
 
 import type { ConnectorKind } from '../../lib/adapter.ts';
 import { checkBroker } from '../../lib/adapter.ts';
-import type { Broker, BrokerEvents, Outbox, OutboxCounters } from '../../lib/index.ts';
+import type { Broker, BrokerEvents, ConnectorTest, Outbox, OutboxCounters } from '../../lib/index.ts';
 import { EVENTS, SendError, StateError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
@@ -32,6 +32,8 @@ export class Webhook {
   #refusal: Error | undefined;
   #refused = 0;
   #listeners: (() => void)[] = [];
+  /** The test in progress. */
+  #test: Promise<ConnectorTest> | undefined = undefined;
   readonly #detach: () => void;
   #isClosed = false;
 
@@ -51,7 +53,7 @@ export class Webhook {
         isPublicOnly: publicOnly,
         maxSockets: concurrency * 2, // includes connections whose answers have not been read to the end yet
         isBatched: batch > 0,
-        now: () => broker.clock.now(),
+        clock: broker.clock,
         answered: (refusal) => this.#answered(refusal)
       });
     const { isPersisted, maxEntries, maxBytes, maxAge, timeout, backOff, maxBackOff } = settings;
@@ -130,6 +132,30 @@ export class Webhook {
   stop(): void {
     for (const remove of this.#listeners) remove();
     this.#listeners = [];
+  }
+
+  /**
+   * Send one event to the server that is marked as a test, with the headers and the signature of all events: its `action` is `webhook_test`, and
+   * `test` is true. It is sent also if the webhook is stopped, and not repeated. The test waits for the answer for `timeout`, at most 30 seconds.
+   * Calls during a test have its result.
+   * @throws StateError CONNECTOR_UNTESTABLE: the webhook calls a function of the app
+   */
+  async test(): Promise<ConnectorTest> {
+    const sender = this.#sender;
+    if (sender === undefined) {
+      const message = `the webhook "${this.name}" calls a function of the app, to which no test is sent`;
+      throw new StateError('CONNECTOR_UNTESTABLE', message);
+    }
+    this.#test ??= sender.test(JSON.stringify(this.#testBody()), this.#settings.timeout).finally(() => {
+      this.#test = undefined;
+    });
+    return this.#test;
+  }
+
+  #testBody(): object {
+    const { clock, settings } = this.#broker;
+    const ts = Math.floor(clock.now() / 1000);
+    return { action: 'webhook_test', test: true, webhook: this.name, node: settings.node, ts };
   }
 
   /** Resolves when all events that can currently be sent have been sent; see `Outbox.idle`. */

@@ -6,6 +6,7 @@ import { webhooks } from '../../adapters/webhook/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { serve } from '../support/management.ts';
 import { RuleTargets } from '../support/rule-target.ts';
+import { Receiver } from '../webhook/receiver.ts';
 import { type TestShell, testShell } from './shell.ts';
 
 const targets = new RuleTargets();
@@ -228,5 +229,22 @@ describe('ctl resources', () => {
     targets.areReachable = true;
     assert.deepEqual(await rows(['resources', 'remove', 's']), []);
     assert.deepEqual(await rows(['resources']), []);
+  });
+});
+
+describe('ctl webhooks test', () => {
+  it('sends an event that is marked as a test and prints the result, or fails with the reason', async () => {
+    await using receiver = await new Receiver().open();
+    await rows(['webhooks', 'add', 'a.json'], withFile({ name: 'tested', url: receiver.url }));
+    const [{ time_ms, ...result }] = await rows(['webhooks', 'test', 'tested']);
+    assert.deepEqual([result, typeof time_ms], [{ delivered: true, status: 200 }, 'number']);
+    assert.equal(receiver.bodies[0].action, 'webhook_test');
+    receiver.answer = (_request, response) => response.writeHead(404).end();
+    const refused = await ctl(['webhooks', 'test', 'tested']);
+    assert.deepEqual([refused.code, refused.out], [1, '']);
+    assert.match(refused.err, /^embermq: http:.*\/hook has answered with the status 404\n$/);
+    await rows(['webhooks', 'remove', 'tested']);
+    const unknown = await ctl(['webhooks', 'test', 'tested']);
+    assert.deepEqual([unknown.code, unknown.err], [1, 'embermq: there is no webhook "tested"\n']);
   });
 });

@@ -65,6 +65,70 @@ describe('Webhooks over REST', () => {
     assert.deepEqual((await api.call('GET', '/api/x/webhooks')).body.data, []);
   });
 
+  it('tests webhooks in each revision: a server that accepts, one that refuses, one that never answers, and none', async (context) => {
+    const actions: string[] = [];
+    const server = createServer((request, response) => {
+      request.on('data', (chunk) => actions.push(JSON.parse(String(chunk)).action));
+      request.on('end', () => {
+        if (request.url !== '/never') response.writeHead(request.url?.startsWith('/refused') ? 500 : 204).end();
+      });
+    }).listen(0, '127.0.0.1');
+    context.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    await once(server, 'listening');
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await using broker = await startBroker();
+    await broker.users.create('vera', 'a password', 'viewer');
+    for (const [name, url] of Object.entries({
+      good: `${origin}/`,
+      refused: `${origin}/refused?token=hidden`,
+      never: `${origin}/never`,
+      none: 'http://127.0.0.1:1/'
+    }))
+      webhook(broker, { name, url, timeout: 50, rules: [{ event: 'client.connected' }] });
+    for (const revision of ['earlier', 'later', 'hosted'] as const) {
+      await using api = await serveManagement(broker, { revision, credentials: ['applications', 'users'] });
+      const test = async (name: string) => {
+        const { status, body } = await api.call('POST', `/api/x/webhooks/${name}/test`);
+        assert.deepEqual([status, body.code], [200, 0], name);
+        const { time_ms, ...rest } = body.data;
+        assert.ok(Number.isInteger(time_ms) && time_ms >= 0, `${name}: ${time_ms}`);
+        return rest;
+      };
+      assert.deepEqual(await test('good'), { delivered: true, status: 204 });
+      assert.deepEqual(await test('refused'), {
+        delivered: false,
+        status: 500,
+        error: { code: 'HTTP_STATUS', message: `${origin}/refused has answered with the status 500` }
+      });
+      assert.deepEqual(await test('never'), {
+        delivered: false,
+        error: { code: 'HTTP_TIMEOUT', message: `${origin}/never has not answered within 50 ms` }
+      });
+      const { error, ...none } = await test('none');
+      assert.deepEqual([none, error.code], [{ delivered: false }, 'HTTP_FAILED']);
+      assert.match(error.message, /ECONNREFUSED/);
+      assert.deepEqual(actions.splice(0), ['webhook_test', 'webhook_test', 'webhook_test']);
+      const unknown = await api.call('POST', '/api/x/webhooks/unknown/test');
+      assert.deepEqual([unknown.status, unknown.body.code], [404, 105]);
+      const authorization = `Basic ${Buffer.from('vera:a password').toString('base64')}`;
+      const viewer = await api.call('POST', '/api/x/webhooks/good/test', undefined, { authorization });
+      assert.deepEqual([viewer.status, viewer.body.code], [403, 103]);
+      assert.deepEqual(actions, [], 'nothing is sent for a viewer');
+    }
+  });
+
+  it('refuses to test a webhook that calls a function of the app', async () => {
+    await using broker = await startBroker();
+    await using api = await serveManagement(broker);
+    webhook(broker, { name: 'own', onEvent: () => assert.fail('the function is not called') });
+    const { status, body } = await api.call('POST', '/api/x/webhooks/own/test');
+    assert.deepEqual([status, body.code], [400, 108]);
+    assert.match(body.message, /the webhook "own" calls a function of the app/);
+  });
+
   it('names the wrong field of a refused webhook', async () => {
     await using broker = await startBroker();
     await using api = await serveManagement(broker);

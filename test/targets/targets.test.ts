@@ -282,10 +282,10 @@ const CASES: readonly TargetCase[] = [
   // an answer is a success, whatever its status, so there is no refusal
   overHttp(
     'a webhook',
-    async (url) => {
+    async (url, clock) => {
       const sender = new WebhookSender({
         ...{ url: new URL(url), tls: {}, isPublicOnly: false, maxSockets: 2, headers: {}, secret: undefined },
-        ...{ isBatched: false, now: () => 0, answered: () => undefined }
+        ...{ isBatched: false, clock, answered: () => undefined }
       });
       let count = 0;
       const entry = (text: string) => ({

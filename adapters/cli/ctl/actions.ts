@@ -85,6 +85,7 @@ const ABOUT = {
       'replace the options of a webhook by those in a JSON file (-: standard input); its queue is dropped unless isPersisted is true',
     'webhooks start': 'start a webhook',
     'webhooks stop': 'stop a webhook; queued events are still sent',
+    'webhooks test': 'send one event that is marked as a test to the server of a webhook, and print the result',
     'webhooks remove': 'delete a webhook and its queue',
     'bridges list': 'list the bridges',
     'bridges show': 'show a bridge with its options',

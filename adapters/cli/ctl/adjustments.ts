@@ -356,6 +356,12 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     output: decoded,
     line: (row) => JSON.stringify((row as { readonly record: object }).record)
   },
+  'webhooks test': {
+    output(data: { readonly error?: { readonly code: string; readonly message: string } }) {
+      if (data.error === undefined) return { record: data };
+      throw new BrokerError(data.error.code, data.error.message);
+    }
+  },
   'slow subscriptions': {
     output({ enabled, subscriptions }: { readonly enabled: boolean; readonly subscriptions: object[] }, { note }) {
       if (!enabled) note('latencies are not measured; start with embermq ctl slow start');

@@ -28,12 +28,27 @@ export interface Connector {
   readonly counters: object;
   start(): void;
   stop(): Awaitable<void>;
+  /**
+   * Send something that is marked as a test to the target, at once and once: see `Connectors.test`. It waits for a limited time, and rejects only
+   * if nothing can be sent. Absent: the connector cannot be tested.
+   */
+  test?(): Promise<ConnectorTest>;
   /** Stop, and release everything. Persisted data stays. */
   close(): Awaitable<void>;
   /** Close, and also remove the waiting messages from the store. It is required; `discard` takes its place in this version. */
   delete?(): Awaitable<void>;
   /** @deprecated Use `delete`. */
   discard?(): Awaitable<void>;
+}
+
+/** The result of a test of a connector. */
+export interface ConnectorTest {
+  /** HTTP status of the answer; undefined: there was none. */
+  readonly status: number | undefined;
+  /** Time until the answer or the failure, in milliseconds. */
+  readonly durationMs: number;
+  /** Why the target has not accepted the test; undefined: it has. */
+  readonly error: Error | undefined;
 }
 
 /** Options of a connector, in the form of JSON. */
@@ -222,6 +237,19 @@ export class Connectors {
   /** Stop a connector. Waiting messages stay. @returns false: it was stopped already @throws as `start` */
   stop(kind: string, name: string): Promise<boolean> {
     return this.#switch(kind, name, false);
+  }
+
+  /**
+   * Send something that is marked as a test to the target of a connector, which may be stopped. Its queue and its counters stay as they are.
+   * @throws NotFound RECORD_NOT_FOUND; StateError CONNECTOR_UNTESTABLE, BROKER_NOT_STARTED
+   */
+  async test(kind: string, name: string): Promise<ConnectorTest> {
+    if (!this.#host.isStarted()) throw new StateError('BROKER_NOT_STARTED', 'the broker is not started');
+    if (!this.isKnown(kind, name)) throw notFound(kind, name);
+    const running = this.#running.get(keyOf(kind, name));
+    if (running?.test !== undefined) return running.test();
+    const why = running === undefined ? `could not be created; correct its options first` : 'cannot be tested';
+    throw new StateError('CONNECTOR_UNTESTABLE', `the ${kind} "${name}" ${why}`);
   }
 
   /**

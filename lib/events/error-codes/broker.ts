@@ -38,6 +38,10 @@ export const BROKER_CODES = {
     about: 'The webhook or bridge belongs to the app, or to the configuration of the process.',
     remedy: 'Change it there.'
   },
+  CONNECTOR_UNTESTABLE: {
+    about: 'The connector has no target to which a test can be sent.',
+    remedy: 'Test webhooks with a URL; correct the options of one that could not be created.'
+  },
   CONNECT_REFUSED: {
     about: 'The server refused the CONNECT; `reasonCode` says why.',
     remedy: 'Check credentials and rights, or the limits of the broker.'

@@ -1,5 +1,9 @@
+// Webhooks and bridges have the same operations, so a row of `ConnectorKindEntry` makes those of a kind. Only a webhook can be
+// tested: whether a bridge is connected is its state. The result of a test is data, also if the server is down: the request has
+// done what it was asked for.
+
 import type { Static } from 'typebox';
-import { type ConnectorState, InvalidInput } from '../../../../lib/index.ts';
+import { BrokerError, type ConnectorState, InvalidInput } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { anyObject, flag, integer, listOf, objectOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { renamed } from '../../codes.ts';
@@ -16,6 +20,15 @@ const STATE = objectOf({
   last_error: optional(text('Why the last attempt has failed; absent after a success')),
   settings: optional(
     anyObject('The options, with ****** for secrets; absent: created by the app or the configuration of the process')
+  )
+});
+
+const TEST = objectOf({
+  delivered: flag('True if the server has accepted the event, with a status from 200 to 299'),
+  status: optional(integer('The HTTP status of its answer; absent: there was none')),
+  time_ms: integer('Time until the answer or the failure, in milliseconds'),
+  error: optional(
+    objectOf({ code: text('What has failed, such as HTTP_FAILED, HTTP_TIMEOUT or HTTP_STATUS'), message: text() })
   )
 });
 
@@ -161,6 +174,26 @@ function defineSwitches(
   ];
 }
 
+const TEST_WEBHOOK = operation({
+  name: 'test_webhook',
+  method: 'POST',
+  path: '/x/webhooks/:name/test',
+  ctl: 'webhooks test NAME',
+  descr: 'Send one event that is marked as a test to the server of a webhook, and return the result',
+  data: TEST,
+  example: { params: { name: 'first' }, data: { delivered: true, status: 200, time_ms: 12 } },
+  run: async ({ broker }, { params: { name } }) => {
+    const { status, durationMs, error } = await broker.connectors.test('webhook', name);
+    const code = error instanceof BrokerError ? error.code : 'HTTP_FAILED';
+    return {
+      delivered: error === undefined,
+      status,
+      time_ms: Math.round(durationMs),
+      error: error && { code, message: error.message }
+    };
+  }
+});
+
 /** Webhooks and bridges, which can be created, changed, started and stopped at run time. */
 export const CONNECTORS: readonly Operation[] = [
   ...operationsOf({
@@ -170,6 +203,7 @@ export const CONNECTORS: readonly Operation[] = [
     whenStopped: 'queued events are still sent',
     present: 'first'
   }),
+  TEST_WEBHOOK,
   ...operationsOf({
     kind: 'bridge',
     title: 'bridge to another MQTT server',
