@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { webHook } from '../../adapters/webhook/index.ts';
 import { MOUNTS, RESOURCE, RULE, SQL, serveRules } from '../support/rules.ts';
 
 /** A refused request: its code, in both forms of errors, and its message. */
@@ -202,9 +203,19 @@ for (const { revision, errors } of MOUNTS)
       served.targets.areReachable = false;
       const start = /^Start Resource resource:one Failed/;
       await refused('POST', '/resources/resource:one', undefined, 400, start);
-      await refused('POST', '/resources?test=true', RESOURCE, 500, /^Test Creating Resource Failed/);
-      await refused('POST', '/resources', { ...RESOURCE, test: true }, 500, /^Test Creating Resource Failed/);
+      for (const [path, body] of [
+        ['/resources?test', RESOURCE],
+        ['/resources?test=true', RESOURCE],
+        ['/resources', { ...RESOURCE, test: true }]
+      ] as const) {
+        const answer = await served.call('POST', `/api${path}`, body);
+        assert.deepEqual([answer.status, answer.body.code], [errors === 'documented' ? 400 : 200, 500]);
+        const { message } = answer.body;
+        if (errors === 'documented') assert.match(message, /^Test Creating Resource Failed: ./);
+        else assert.equal(message, 'Test Creating Resource Failed');
+      }
       served.targets.areReachable = true;
+      assert.equal((await served.call('POST', '/api/resources?test', RESOURCE)).body.code, 0);
     });
 
     it('answers deletions of unknown objects like those of other records', async () => {
@@ -220,3 +231,20 @@ for (const { revision, errors } of MOUNTS)
         assert.equal((await served.call('GET', path, undefined, {})).status, 401);
     });
   });
+
+describe('The test of a resource over HTTP', () => {
+  for (const [what, url, why] of [
+    ['a port where nothing listens', 'http://127.0.0.1:1/', /ECONNREFUSED/],
+    ['a private address that is not allowed', 'http://127.0.0.1:1/', /127\.0\.0\.1/]
+  ] as const)
+    it(`answers ${what} with status 400 and code 500, and reports no error of the broker`, async () => {
+      const publicOnly = what.includes('private');
+      await using served = await serveRules({}, { resources: [webHook({ publicOnly })] });
+      served.broker.on('error', ({ error }) => assert.fail(error as Error));
+      const { status, body } = await served.call('POST', '/api/resources?test', { type: 'web_hook', config: { url } });
+      assert.deepEqual([status, body.code], [400, 500]);
+      assert.match(body.message, /^Test Creating Resource Failed: /);
+      assert.match(body.message, why);
+      assert.deepEqual((await served.call('GET', '/api/resources')).body.data, []);
+    });
+});
