@@ -78,6 +78,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   PASSWORD_INVALID: 'emptyCredentials',
   PASSWORD_WRONG: 'wrongOldPassword',
   ADMIN_PERMANENT: 'administrator',
+  LAST_ADMINISTRATOR: 'administrator',
   BACKUP_RUNNING: 'running',
   BACKUP_UNSUPPORTED: 'notRunning',
   BROKER_NOT_STARTED: 'unavailable',

@@ -125,9 +125,13 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     return this.create(name, password, tags);
   }
 
-  /** Change the tags of a user. @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID */
+  /**
+   * Change the tags of a user.
+   * @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID; StateError LAST_ADMINISTRATOR: it would become a viewer
+   */
   async update(name: string, tags: string): Promise<void> {
     checkTags(tags);
+    if (tags !== ADMINISTRATOR) this.#checkNotLast(name);
     await this.#set(name, { ...this.#known(name), tags });
   }
 
@@ -168,10 +172,15 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     await this.#set(name, { ...stored, number: this.#table.get(name)?.number ?? this.#order.next() });
   }
 
-  /** Delete a user. @throws StateError ADMIN_PERMANENT for the user `admin`; NotFound RECORD_NOT_FOUND */
+  /**
+   * Delete a user.
+   * @throws StateError ADMIN_PERMANENT for the user `admin`, LAST_ADMINISTRATOR for the last one that is an administrator; NotFound
+   * RECORD_NOT_FOUND
+   */
   async delete(name: string): Promise<void> {
     this.#known(name);
     if (name === PERMANENT) throw new StateError('ADMIN_PERMANENT', 'the user "admin" cannot be deleted');
+    this.#checkNotLast(name);
     await this.#change(name, () => this.#table.delete(name));
   }
 
@@ -223,6 +232,14 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     const stored = this.#table.get(name);
     if (stored === undefined) throw new NotFound('RECORD_NOT_FOUND', `there is no user "${name}"`);
     return stored;
+  }
+
+  /** Check that a user is not the only administrator. @throws StateError LAST_ADMINISTRATOR; NotFound RECORD_NOT_FOUND */
+  #checkNotLast(name: string): void {
+    if (this.#known(name).tags !== ADMINISTRATOR) return;
+    for (const [other, { tags }] of this.#table) if (other !== name && tags === ADMINISTRATOR) return;
+    const message = `the user "${name}" is the last administrator; make another user an administrator first`;
+    throw new StateError('LAST_ADMINISTRATOR', message);
   }
 
   #checkFree(name: string): void {

@@ -132,6 +132,7 @@ describe('management users', () => {
     for (const wrong of ['', undefined, 5] as never[])
       await assert.rejects(users.setPassword('eve', wrong), { code: 'PASSWORD_INVALID' });
     await assert.rejects(users.setPassword('bob', 'new'), { code: 'RECORD_NOT_FOUND', message: /"bob"/ });
+    await users.create('ann', 'x', 'administrator');
     const late = users.setPassword('eve', 'too late');
     await users.delete('eve');
     await assert.rejects(late, { code: 'RECORD_NOT_FOUND' });
@@ -149,6 +150,7 @@ describe('management users', () => {
 
   it('reports what ends the logins of a user, and nothing else', async () => {
     const users = make();
+    await users.create('ann', 'x', 'administrator');
     const told: string[] = [];
     const remove = users.onChange(({ name, what }) => told.push(`${name} ${what}`));
     users.onChange(() => assert.fail('of a listener'));
@@ -161,7 +163,7 @@ describe('management users', () => {
     assert.equal(await reported(users.update('eve', 'administrator')), 'eve role');
     assert.equal(await reported(users.changePassword('eve', 'a', 'b')), 'eve password');
     assert.equal(await reported(users.setPassword('eve', 'c')), 'eve password');
-    const [eve] = users.exported();
+    const [, eve] = users.exported();
     assert.equal(await reported(users.restore(eve)), '');
     assert.equal(await reported(users.restore({ ...eve, tags: '' })), 'eve role');
     assert.equal(await reported(users.delete('eve')), 'eve user');
@@ -187,6 +189,31 @@ describe('management users', () => {
     assert.equal(users.get('eve')?.role, 'viewer');
     store.fault = undefined;
     await kit.clock.advance('20s');
+  });
+
+  it('keeps the last administrator, whatever its name is', async () => {
+    const users = make();
+    const refused = { code: 'LAST_ADMINISTRATOR', message: /"eve" is the last administrator; make another user/ };
+    for (const name of ['eve', 'bob', 'admin']) await users.create(name, 'p', name === 'eve' ? 'administrator' : '');
+    await assert.rejects(users.delete('eve'), refused);
+    for (const tags of ['', 'viewer', 'Administrator']) await assert.rejects(users.update('eve', tags), refused);
+    await users.update('eve', 'administrator');
+    await users.setPassword('eve', 'q');
+    assert.equal((await users.verify('eve', 'q'))?.role, 'administrator');
+    await users.update('bob', 'administrator');
+    const deleted = await Promise.allSettled([users.delete('eve'), users.delete('bob')]);
+    assert.deepEqual(
+      deleted.map(({ status }) => status),
+      ['fulfilled', 'rejected'],
+      'two at the same time'
+    );
+    await assert.rejects(users.update('bob', ''), { code: 'LAST_ADMINISTRATOR' });
+    await users.update('admin', 'administrator');
+    await users.update('bob', '');
+    await assert.rejects(users.update('admin', ''), { code: 'LAST_ADMINISTRATOR' });
+    await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
+    await users.delete('bob');
+    await assert.rejects(users.update('bob', ''), { code: 'RECORD_NOT_FOUND' });
   });
 
   it('deletes users, except admin', async () => {

@@ -50,6 +50,7 @@ describe('broker.applications and broker.users', () => {
       await change();
       return facet.changes - before;
     };
+    await users.create('bob', 'first', 'administrator');
     assert.deepEqual(
       [
         await counted(applications, () => applications.create({ id: 'meter' })),

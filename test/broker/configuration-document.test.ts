@@ -128,6 +128,26 @@ describe('The document of a configuration', () => {
     assert.deepEqual([[...to.users].map(({ name }) => name), to.applications.size], [['admin'], 1]);
   });
 
+  it('does not remove the last administrator, and names it among the errors', async () => {
+    await using to = await createBroker(QUIET).start();
+    await to.users.create('ann', 'a password', 'administrator');
+    const head = sent(await exportConfiguration(to));
+    const { errors } = await importConfiguration(to, { ...head, sections: { users: [] } }, { mode: 'replace' });
+    assert.deepEqual(
+      errors.map(({ section, entry }) => [section, entry]),
+      [['users', 'ann']]
+    );
+    assert.match(errors[0].message, /"ann" is the last administrator/);
+    await to.users.create('bob', 'a password', 'administrator');
+    const users = [...to.users.exported()].filter(({ name }) => name === 'bob');
+    const { sections } = await importConfiguration(to, { ...head, sections: { users } }, { mode: 'replace' });
+    assert.deepEqual(sections.users, counts(0, 1, 1));
+    assert.deepEqual(
+      [...to.users].map(({ name }) => name),
+      ['bob']
+    );
+  });
+
   it('replaces settings and stopped sources: other settings are reset, and other sources are started', async () => {
     await using to = await createBroker(QUIET).start();
     let starts = 0;

@@ -132,6 +132,9 @@ describe('ctl', () => {
     assert.deepEqual(await ctl(['users', 'password', 'ann'], again), { code: 0, out: '', err: '' });
     assert.equal((await broker.users.verify('ann', 'another password'))?.role, 'administrator');
     assert.equal((await ctl(['users', 'password', 'ann', 'on the command line'], testShell())).code, 2);
+    const last = await ctl(['users', 'remove', 'ann']);
+    assert.deepEqual([last.code, /"ann" is the last administrator; make another user/.test(last.err)], [1, true]);
+    await broker.users.create('bob', 'a password', 'administrator');
     await rows('users', 'remove', 'ann');
     const [{ secret }] = await rows('apps', 'add', 'reports', '--name', 'Reports');
     assert.equal((secret as string).length, 48);

@@ -435,6 +435,21 @@ describe('The users of the management interface', () => {
         ['DELETE', '/users/admin', undefined, { message: 'Cannot delete admin' }],
         ['DELETE', '/users/bob', undefined, { message: 'Username Not Found' }]
       ]);
+      await refused(server, [
+        ['DELETE', '/users/ann', undefined, 400, 106, /"ann" is the last administrator; make another user/],
+        ['PUT', '/users/ann', { tags: 'viewer' }, 400, 106, /"ann" is the last administrator/]
+      ]);
+      await askOriginal(broker, revision, [
+        ['DELETE', '/users/ann', undefined, { message: 'Cannot delete admin' }],
+        [
+          'PUT',
+          '/users/ann',
+          { tags: '' },
+          { message: 'the user "ann" is the last administrator; make another user an administrator first' }
+        ]
+      ]);
+      assert.equal(broker.users.get('ann')?.role, 'administrator');
+      assert.deepEqual(await ask(server, 'PUT', '/users/admin', { tags: 'administrator' }), DONE);
       assert.deepEqual(await ask(server, 'DELETE', '/users/ann'), DONE);
       assert.equal(broker.users.size, 1);
     });

@@ -76,7 +76,7 @@ const MEANINGS: Readonly<Record<ManagementFaultKind, string | undefined>> = {
   emptyCredentials: 'A name or password is empty.',
   exists: 'There is a record of this name.',
   wrongOldPassword: 'The old password is wrong.',
-  administrator: 'The user `admin` cannot be deleted.',
+  administrator: 'The user `admin` and the last administrator cannot be deleted, nor can the latter become a viewer.',
   running: 'It is already loaded, it cannot be stopped, or a backup is running.',
   notRunning: 'It is not loaded, or not available.',
   sessionRunning: 'The client of the session is connected.',

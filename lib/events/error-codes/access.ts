@@ -19,6 +19,10 @@ export const ACCESS_CODES = {
     about: 'The keys of tokens could not be fetched.',
     remedy: 'Check the key server; it is asked again.'
   },
+  LAST_ADMINISTRATOR: {
+    about: 'The user is the last administrator, which can neither be deleted nor become a viewer.',
+    remedy: 'Make another user an administrator first.'
+  },
   LDAP_AMBIGUOUS: {
     about: 'The filter finds more than one entry for a user name, so the client is refused.',
     remedy: 'Make the filter more exact.'
