@@ -13,6 +13,7 @@ import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
+import { requestedNote } from '../../monitor/reasons/requested-filter.ts';
 import { encodeSuback, encodeUnsuback } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../../packets/types.ts';
@@ -232,9 +233,9 @@ export class Subscribing {
     const fault = this.check(session.client, filter, ids !== undefined);
     if (fault === ReasonCode.notAuthorized) this.#decisions.announce(client, filter, false);
     if (fault !== 0)
-      return this.#refused(session, filter, fault, this.#host.access.deciders.ofFilter(client, filter, fault));
+      return this.#refused(session, request, fault, this.#host.access.deciders.ofFilter(client, filter, fault), filter);
     const unasked = this.#decisions.unasked(client, filter);
-    if (unasked === false) return this.#refused(session, filter, ReasonCode.notAuthorized, DECIDERS.unmatched);
+    if (unasked === false) return this.#refused(session, request, ReasonCode.notAuthorized, DECIDERS.unmatched, filter);
     const epoch = this.#host.sourceReview.epochOf(session);
     const granting = { requested: filter, request, ids, feeds, epoch };
     if (unasked) return this.#grant(session, { filter, code: qos, dueMs: undefined }, granting);
@@ -249,7 +250,7 @@ export class Subscribing {
       const isAllowed = decided.code < 0x80;
       if (session.connection === connection) this.#decisions.announce(client, filter, isAllowed, decided.isCached);
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
-      if (!isAllowed) return this.#refused(session, filter, decided.code, decided.decider);
+      if (!isAllowed) return this.#refused(session, request, decided.code, decided.decider, filter);
       return this.#grant(session, decided, granting);
     };
     return isThenable(decision) ? decision.then(act) : act(decision);
@@ -266,10 +267,19 @@ export class Subscribing {
   }
 
   /** @param filter the requested filter, after topic rewriting */
-  #refused(session: Session, filter: string, code: number, decider: Decider | undefined): number {
+  #refused(
+    session: Session,
+    { topic: requested }: SubscriptionRequest,
+    code: number,
+    decider: Decider | undefined,
+    filter: string
+  ): number {
     const { metrics, reasons } = this.#services;
     const { clientId, mountpoint } = session.client;
-    reasons.add('subscribe_refused', { clientId, topic: mountedFilter(filter, mountpoint), detail: decider?.text });
+    const note = requested === filter ? undefined : requestedNote(requested);
+    const texts = [decider?.text, note].filter((text) => text !== undefined);
+    const detail = texts.length === 0 ? undefined : texts.join('; ');
+    reasons.add('subscribe_refused', { clientId, topic: mountedFilter(filter, mountpoint), detail });
     metrics.counts[
       code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
     ]++;
@@ -293,9 +303,9 @@ export class Subscribing {
     const stored = mountedFilter(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
     const lack = lackOfRoom(session, known === undefined, this.#host);
-    if (lack !== undefined) return this.#refused(session, requested, ReasonCode.quotaExceeded, lack);
+    if (lack !== undefined) return this.#refused(session, request, ReasonCode.quotaExceeded, lack, requested);
     if (!this.#requests.note(session, mountedFilter(requested, session.client.mountpoint), stored))
-      return this.#refused(session, requested, ReasonCode.quotaExceeded, DECIDERS.tooManyNames);
+      return this.#refused(session, request, ReasonCode.quotaExceeded, DECIDERS.tooManyNames, requested);
     if (isGone(session)) return ReasonCode.unspecifiedError; // a listener of the previous subscription's removal ended it
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids, request.topic);
     if (isGone(session)) return ReasonCode.unspecifiedError;
@@ -328,8 +338,7 @@ export class Subscribing {
       subscription = new Subscription(outlet, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
       this.#host.sessions.addSubscription(session, subscription);
       const { clientId, mountpoint } = session.client;
-      const detail =
-        mountedFilter(requested, mountpoint) === filter ? undefined : `requested as ${JSON.stringify(requested)}`;
+      const detail = mountedFilter(requested, mountpoint) === filter ? undefined : requestedNote(requested);
       reasons.add('subscribed', { clientId, topic: filter, qos, detail });
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.

@@ -10,7 +10,8 @@ import { CAUSES, type Cause, type CauseCode, type CauseEntry, type Evidence } fr
 import type { DerivedCause } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
-import { checkTopicName, matches, mountedName } from '../../topics/topic.ts';
+import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
+import { checkTopicName, innerFilter, matches, mountedName } from '../../topics/topic.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import type { Services } from '../services.ts';
 import { type BrokerState, deriveCauses } from './derive.ts';
@@ -173,10 +174,10 @@ function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): readonl
 
 /** Tell whether a record is about the message of the question. */
 function fits(record: KeptRecord, { topics, clientId, publisher, rule }: CheckedQuestion): boolean {
-  const { topic } = record;
+  const { topic, row, detail } = record;
   if (topic !== undefined) {
-    const isOfTopic =
-      record.row.isFilter === true ? topics.some((each) => matches(topic, each)) : topics.includes(topic);
+    const filters = row.isFilter === true ? [topic, requestedIn(detail) ?? topic].map(innerFilter) : undefined;
+    const isOfTopic = filters?.some((filter) => topics.some((each) => matches(filter, each))) ?? topics.includes(topic);
     if (!isOfTopic) return false;
   }
   if (rule !== undefined && record.rule !== undefined && record.rule !== rule) return false;

@@ -59,6 +59,31 @@ describe('The causes that are derived', () => {
     assert.equal(two.evidence.topic, 'tenant/x/y');
   });
 
+  it('finds a refused subscription by its filter, by the filter that the client requested, and without the share group', async () => {
+    const rewrite: BrokerOptions['rewrite'] = [
+      { filter: 'in/#', pattern: /^in\/\+$/, target: 'out/#', on: 'subscribe' }
+    ];
+    await using kit = await createTestBroker({ rewrite });
+    const { broker } = kit;
+    broker.hook('authorizeSubscribe', () => false);
+    const client = await broker.connect({ clientId: 'c' });
+    await client.subscribe('in/+');
+    for (const topic of ['in/1', 'out/1']) {
+      const { evidence } = (await ask(broker, { topic, clientId: 'c' })).of('subscribe_refused');
+      assert.equal(evidence.filter, 'out/#', topic);
+      assert.match(`${evidence.detail}`, /; requested as "in\/\+"$/);
+    }
+    assert.ok(!(await ask(broker, { topic: 'other', clientId: 'c' })).codes.includes('subscribe_refused'));
+    await client.subscribe('$share/g/shared/+');
+    const { evidence } = (await ask(broker, { topic: 'shared/1', clientId: 'c' })).of('subscribe_refused');
+    assert.equal(evidence.filter, '$share/g/shared/+');
+    const history = broker.monitor.reasons
+      .list({ clientId: 'c' })
+      .entries.filter(({ code }) => code === 'subscribe_refused');
+    assert.equal(history.length, 2, 'a record for each refusal');
+    await client.disconnect();
+  });
+
   it('names the rewrite rule that has changed a topic, and one that has changed a filter', async () => {
     const rewrite: BrokerOptions['rewrite'] = [
       { filter: 'old/#', pattern: /^old\/(.+)$/, target: 'new/$1', on: 'publish' },
