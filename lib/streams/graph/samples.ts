@@ -23,22 +23,29 @@ interface ErrorSample extends NodeSample {
   readonly message: string;
 }
 
+/** The kinds of errors. Each is sampled separately, so that many of one kind hide none of another. */
+type StreamErrorKind = 'payload_invalid' | 'function_failed' | 'target_refused';
+
 /** The samples of a rule. A caller tests `isOpen` of a ring before it calls the method that fills it. */
 export class StreamSampler {
   readonly inputs: SampleRing<NodeSample>;
   readonly outputs: SampleRing;
-  readonly errors: SampleRing<ErrorSample>;
+  readonly #errors: Readonly<Record<StreamErrorKind, SampleRing<ErrorSample>>>;
   readonly rejected: SampleRing<RejectedSample>;
   readonly #pace: SamplePace;
   /** Called with each sample of an error. */
-  readonly #errorAdded: (node: string, message: string) => void;
+  readonly #errorAdded: (kind: StreamErrorKind, node: string, message: string) => void;
 
-  constructor(pace: SamplePace, errorAdded: (node: string, message: string) => void) {
+  constructor(pace: SamplePace, errorAdded: (kind: StreamErrorKind, node: string, message: string) => void) {
     this.#pace = pace;
     this.#errorAdded = errorAdded;
     this.inputs = new SampleRing(pace);
     this.outputs = new SampleRing(pace);
-    this.errors = new SampleRing(pace);
+    this.#errors = {
+      payload_invalid: new SampleRing(pace),
+      function_failed: new SampleRing(pace),
+      target_refused: new SampleRing(pace)
+    };
     this.rejected = new SampleRing(pace);
   }
 
@@ -62,24 +69,27 @@ export class StreamSampler {
 
   /** Add an error, if one is due. */
   addError(node: string, error: unknown): void {
-    if (!this.errors.isOpen) return;
+    const kind = kindOf(node);
+    const ring = this.#errors[kind];
+    if (!ring.isOpen) return;
     const text = hideInText(errorText(error)).slice(0, MAX_TEXT);
     const message = Buffer.from(text).toString(); // a copy, so that it does not keep a longer text in memory
-    this.errors.add({ at: this.#pace.now(), json: '', isCut: false, node, message });
-    this.#errorAdded(node, message);
+    ring.add({ at: this.#pace.now(), json: '', isCut: false, node, message });
+    this.#errorAdded(kind, node, message);
   }
 
   /** Discard the samples. */
   clear(): void {
-    for (const ring of [this.inputs, this.outputs, this.errors, this.rejected]) ring.clear();
+    for (const ring of [this.inputs, this.outputs, this.rejected, ...Object.values(this.#errors)]) ring.clear();
   }
 
   get samples(): StreamRuleSamples {
-    const { inputs, outputs, errors, rejected } = this;
+    const { inputs, outputs, rejected } = this;
+    const errors = Object.values(this.#errors).flatMap(({ samples }) => samples);
     return {
       inputs: inputs.samples.map(({ at, node, json, isCut }) => ({ at, node, values: JSON.parse(json), isCut })),
       outputs: outputs.samples.map(({ at, json, isCut }) => ({ at, rows: JSON.parse(json), isCut })),
-      errors: errors.samples.map(({ at, node, message }) => ({ at, node, message })),
+      errors: errors.sort((a, b) => a.at - b.at).map(({ at, node, message }) => ({ at, node, message })),
       rejected: rejected.samples.map(({ at, node, reason, json, isCut }) => ({
         ...{ at, node, reason, isCut },
         values: JSON.parse(json)
@@ -100,3 +110,9 @@ export class StreamSampler {
 
 /** The samples of a rule that has not run. */
 export const NO_SAMPLES: StreamRuleSamples = { inputs: [], outputs: [], errors: [], rejected: [] };
+
+/** @param node name of the node of the graph in which an error occurred */
+function kindOf(node: string): StreamErrorKind {
+  if (node.startsWith('sink')) return 'target_refused';
+  return node.startsWith('source') ? 'payload_invalid' : 'function_failed';
+}

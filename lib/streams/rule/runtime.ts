@@ -189,8 +189,8 @@ export class StreamRuntime {
   async open(rule: DefinedStreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { id, read, held } = rule;
     const { clock } = this.#host;
-    const sampler = rule.sampler(this.#pace, (node, message) =>
-      this.#host.recorded(recordedAs(node), { rule: id, detail: `${node}: ${message}` })
+    const sampler = rule.sampler(this.#pace, (kind, node, message) =>
+      this.#host.recorded(kind, { rule: id, detail: `${node}: ${message}` })
     );
     const failed = (node: string, error: unknown) => {
       sampler.addError(node, error);
@@ -395,12 +395,6 @@ export class StreamRuntime {
 function fingerprintOf(sql: string, options: RuleOptions, streams: readonly string[]): string {
   const { idleTimeout, ...others } = options;
   return JSON.stringify([sql, idleTimeout === 0 ? others : options, streams]);
-}
-
-/** The code of an error in the log of reasons. @param node name of the node of the graph */
-function recordedAs(node: string): 'target_refused' | 'payload_invalid' | 'function_failed' {
-  if (node.startsWith('sink')) return 'target_refused';
-  return node.startsWith('source') ? 'payload_invalid' : 'function_failed';
 }
 
 function united(a: ReadonlySet<string> | 'all', b: ReadonlySet<string> | 'all'): ReadonlySet<string> | 'all' {

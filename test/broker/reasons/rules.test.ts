@@ -91,6 +91,62 @@ describe('The causes in a rule', () => {
     assert.deepEqual(kept, ['target_refused', 'payload_invalid'], 'records outlive the rule');
   });
 
+  it('names the target of a rule over streams that has refused in a flood of errors of functions and payloads', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    const refuse = () => {
+      throw new Error('the pump is off');
+    };
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    const sql = 'SELECT abs(CASE WHEN t > 0 THEN concat("x", t) ELSE 1 END) AS t FROM s';
+    await broker.streams.rules.create({ id: 'flood', sql, actions: [refuse] });
+    // all in the same 100 ms
+    for (let number = 1; number <= 20; number++) {
+      await broker.publish('a/1', 'no json');
+      await broker.publish('a/1', `{"t": ${number}}`);
+    }
+    await broker.publish('a/1', '{"t": 0}');
+    await kit.clock.advance(1);
+    const causes = await causesOf(broker, 'flood');
+    assert.deepEqual(codesOf(causes).sort(), [
+      'function_failed recorded',
+      'payload_invalid recorded',
+      'target_refused recorded'
+    ]);
+    const { errors } = await broker.streams.rules.samples('flood');
+    assert.equal(errors.length, 3, 'a sample of each kind');
+    assert.match(errors.map(({ message }) => message).join(), /the pump is off/);
+  });
+
+  it('names a rule over streams that has stopped with an error, also after it runs again', async () => {
+    let isBroken = false;
+    const open = () => {
+      if (isBroken) throw new Error('the pump is off');
+      return { send: () => undefined, close: () => undefined };
+    };
+    const sinks = [{ name: 'own', about: 'Opens unless it is broken.', open }];
+    await using kit = await createTestBroker({ streams: { sinks } });
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await rules.create({ id: 'r', sql: 'SELECT t FROM s', actions: [{ own: {} }] });
+    assert.deepEqual(codesOf(await causesOf(broker, 'r')), []);
+    isBroken = true;
+    await assert.rejects(rules.restart('r'), /the pump is off/);
+    const stopped = kit.clock.now();
+    const [stop, ...others] = await causesOf(broker, 'r');
+    assert.deepEqual([stop.code, stop.kind, others], ['rule_stopped', 'recorded', []]);
+    assert.match(stop.text, /^Rule "r" is not running: .*the pump is off/);
+    await kit.clock.advance('1h');
+    isBroken = false;
+    await rules.start('r');
+    const later = await broker.monitor.why({ topic: 'a/1', rule: 'r', at: stopped });
+    assert.deepEqual(codesOf(later.causes), ['rule_stopped recorded']);
+    assert.deepEqual([later.causes[0].at, later.causes[0].evidence.rule], [stopped, 'r']);
+  });
+
   it('shows late rows and conditions of a rule over streams', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
