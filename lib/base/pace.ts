@@ -15,6 +15,11 @@ export class Pace {
     this.#pause = pause;
   }
 
+  /** The pace of another walk with separate slices. */
+  another(): Pace {
+    return new Pace(this.#pause);
+  }
+
   /** Count work that was done. @returns whether the slice is used up: then `next` follows */
   spend(units = 1): boolean {
     this.#left -= units;

@@ -45,6 +45,7 @@ import {
   search,
   searched
 } from './directory-search.ts';
+import type { WantedNames } from './level-walk.ts';
 import { SharedWalks } from './shared-walks.ts';
 import type { Subscription } from './subscription.ts';
 import { levelRecord, selectNames, type TopicLevel } from './topic-level.ts';
@@ -131,6 +132,12 @@ export interface ListedSession extends RecordedSession {
   };
 }
 
+/** A subscription with the number of its session. */
+interface ListedSubscription {
+  readonly number: number;
+  readonly subscription: Subscription;
+}
+
 /** The parts of the broker that the directory reads. */
 export interface DirectoryPorts {
   readonly node: string;
@@ -146,7 +153,9 @@ export interface DirectoryPorts {
     readonly filterCount: number;
     filters(): Iterable<string>;
     hasFilter(filter: string): boolean;
-    level(prefix: string, pace: Pace): Promise<LevelNames>;
+    /** The subscriptions that match a topic; undefined: mount points have to be considered for each client. */
+    matching(topic: string): readonly Subscription[] | undefined;
+    level(prefix: string, part: WantedNames, pace: Pace): Promise<LevelNames>;
   };
   readonly retained: {
     readonly count: number;
@@ -274,7 +283,8 @@ export class Directory {
 
   /**
    * List the names of a level of the topic tree, in the order of their topics with a slash at the end. The `count` of the page is the
-   * number of names of the level. The call looks at the names of the level, not at the topics below them.
+   * number of names of the level; -1: there are more than 100,000. The call looks at the names of the level, not at the retained topics below
+   * them. Topic filters are walked over once for a page; whoever reads many levels gets a tree of them.
    */
   levels(query: LevelQuery = {}): Promise<Page<TopicLevel>> {
     return whole(this.parts('levels', query));
@@ -370,8 +380,23 @@ export class Directory {
 
   async *#subscriptions(query: SubscriptionQuery): PageParts<SubscriptionRecord> {
     const { node, sessions, pause } = this.#ports;
-    const { cursor, limit, skip, isWanted } = readQuery(query, SUBSCRIPTION_CONDITIONS);
+    const request = readQuery(query, SUBSCRIPTION_CONDITIONS);
+    const { cursor, limit, skip, isWanted } = request;
     const begin = readPlace(cursor);
+    const { matchesTopic, clientId } = query;
+    if (matchesTopic !== undefined && clientId === undefined) {
+      const found = await this.#walks.share(['subscriptions', query], (pace) =>
+        this.#matching(matchesTopic, request, pace)
+      );
+      if (found !== undefined) {
+        yield* this.#records(found, limit, {
+          keyOf: ({ number, subscription }) => `${number} ${subscription.filter}`,
+          recordOf: ({ subscription }) => recordOf(SUBSCRIPTION_FIELDS, subscription, node),
+          count: () => sessions.subscriptionCount
+        });
+        return;
+      }
+    }
     const pace = new Pace(pause);
     let part: SubscriptionRecord[] = [];
     let [left, room] = [skip, limit];
@@ -398,6 +423,29 @@ export class Directory {
       if (listed.length === 0 && pace.spend(SESSION_UNITS)) await pace.next();
     }
     yield { entries: part, end: { node, cursor: isMore ? end : undefined, end, count: sessions.subscriptionCount } };
+  }
+
+  /** The subscriptions that match a topic, as `page` selects them; undefined: those of all sessions have to be examined. */
+  async #matching(
+    topic: string,
+    { cursor, isWanted, ...rest }: Request<Subscription>,
+    pace: Pace
+  ): Promise<ListedSubscription[] | undefined> {
+    const { sessions, routing } = this.#ports;
+    const matching = routing.matching(topic);
+    if (matching === undefined) return undefined;
+    const listed: ListedSubscription[] = [];
+    await each(matching, pace, (subscription) => {
+      const { receiver } = subscription.subscriber;
+      const session = receiver && sessions.get(receiver.clientId);
+      if (session !== undefined && session.state !== 'gone') listed.push({ number: session.number, subscription });
+    });
+    const { number, filter } = readPlace(cursor);
+    return page(() => listed, sortKeyOf, pace, {
+      ...rest,
+      cursor: cursor && sortKey(number, filter),
+      isWanted: ({ subscription }) => isWanted(subscription)
+    });
   }
 
   async *#routes(query: PageQuery): PageParts<RouteRecord> {
@@ -437,9 +485,10 @@ export class Directory {
     if (cursor !== undefined && !cursor.startsWith(prefix)) throw invalidCursor(cursor);
     const after = cursor?.slice(prefix.length);
     const { found, count } = await this.#walks.share(['levels', query], async (pace) => {
-      const trees = [retained.level(prefix), await routing.level(prefix, pace)] as const;
-      const names = await selectNames(trees, { after, skip, limit }, pace);
-      return { found: names.found.map((name) => levelRecord(trees, prefix, name, node)), count: names.count };
+      const read = async (part: WantedNames) =>
+        [retained.level(prefix), await routing.level(prefix, part, pace)] as const;
+      const { found: names, trees, count: all } = await selectNames(read, { after, skip, limit }, pace);
+      return { found: names.map((name) => levelRecord(trees, prefix, name, node)), count: all };
     });
     const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
     yield* this.#records(found, limit, { keyOf, recordOf: (level) => level, count: () => count });
@@ -556,6 +605,16 @@ async function smallest<T>(
 
 function filterOf({ filter }: Subscription): string {
   return filter;
+}
+
+/** A key that has the order of sessions, and in each of them that of topic filters. */
+function sortKey(number: number, filter: string | undefined): string {
+  const digits = `${number}`.padStart(16, '0');
+  return filter === undefined ? digits : `${digits} ${filter}`;
+}
+
+function sortKeyOf({ number, subscription }: ListedSubscription): string {
+  return sortKey(number, subscription.filter);
 }
 
 /** Read the cursor of a list of sessions (its number) or subscriptions (number and filter). @throws InvalidInput CURSOR_INVALID */

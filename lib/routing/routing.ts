@@ -22,6 +22,7 @@ import {
 } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import { FilterTree } from './filter-tree.ts';
+import type { WantedNames } from './level-walk.ts';
 import { ALL_RIGHTS, type ReceivingRights } from './receiving-rights.ts';
 import { type Group, type Route, TopicKind } from './route.ts';
 import { RouteCache } from './route-cache.ts';
@@ -141,6 +142,8 @@ export class Routing {
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
   readonly #tree = new FilterTree();
+  /** Number of subscriptions of subscribers with a mount point. */
+  #mounted = 0;
   readonly #groups = new TextMap<RoutedGroup>();
   /** The share group of each shared subscription. */
   readonly #groupOf = new Map<Subscription, RoutedGroup>();
@@ -187,9 +190,20 @@ export class Routing {
     return { found: near, isComplete };
   }
 
-  /** The names of a level of the topic filters. @param prefix the filter of the level above and a slash, or an empty string */
-  level(prefix: string, pace: Pace): Promise<LevelNames> {
-    return this.#tree.level(prefix, () => this.#index.filters(), pace);
+  /**
+   * The subscriptions whose filter matches a topic name, each member of a share group on its own.
+   * @returns undefined: there are mount points, so filters are not as their clients see them
+   */
+  matching(topic: string): Subscription[] | undefined {
+    if (this.#mounted > 0) return undefined;
+    const found: Routed[] = [];
+    this.#index.match(topic, found);
+    return found.flatMap((routed) => (routed instanceof RoutedGroup ? routed.members : routed));
+  }
+
+  /** The names of a level of the topic filters: see `FilterTree.level`. */
+  level(prefix: string, part: WantedNames, pace: Pace): Promise<LevelNames> {
+    return this.#tree.level(prefix, part, () => this.#index.filterLists(), pace);
   }
 
   /** Tell whether a topic filter has subscriptions. @param filter without a share prefix */
@@ -214,6 +228,7 @@ export class Routing {
   add(subscription: Subscription): void {
     const shared = parseSharedFilter(subscription.filter);
     this.count++;
+    if (subscription.subscriber.mountpoint !== '') this.#mounted++;
     if (typeof shared === 'object') {
       this.sharedCount++;
       const group = this.#groupFor(shared, subscription.subscriber);
@@ -257,6 +272,7 @@ export class Routing {
     this.#rights.forget(subscription);
     const group = this.#groupOf.get(subscription);
     this.count--;
+    if (subscription.subscriber.mountpoint !== '') this.#mounted--;
     if (group !== undefined) {
       this.sharedCount--;
       this.#groupOf.delete(subscription);

@@ -1,9 +1,11 @@
-// A page of a level looks at the names of this level alone, however many topics are below them. Names are not sorted in
-// their trees, so each is compared with the greatest one selected so far, which takes some 30 ns; only what is selected is
-// sorted and counted. 1,000,000 names in one level take 60 to 100 ms, in slices; with 1,000 names a page takes less than one.
+// A page of a level looks at the names of this level alone, however many retained topics are below them; topic filters have a
+// tree only while many levels are read (filter-tree.ts). Names are not sorted in their trees, so each is compared with the
+// greatest one selected so far, which takes some 30 ns; only what is selected is sorted and counted. 1,000,000 names in one
+// level take 60 to 100 ms, in slices; with 1,000 names a page takes less than one.
 
 import type { Pace } from '../base/pace.ts';
 import type { LevelNames } from '../topics/level-names.ts';
+import { isUpTo, MAX_COUNTED, type WantedNames } from './level-walk.ts';
 
 /** A name in the topic tree: of topics with retained messages, and of topic filters with subscriptions. */
 export interface TopicLevel {
@@ -27,6 +29,9 @@ const NAME_UNITS = 1 / 8;
 /** Maximum number of names that are selected at a time. */
 const SELECTED_AT_ONCE = 20_000;
 
+/** The names of a level: of topics with retained messages, and of topic filters. */
+type LevelTrees = readonly [LevelNames, LevelNames];
+
 /** The part of a level that is requested. */
 interface LevelPart {
   /** The key of the last name before the part: the name and a slash. Undefined: the part is at the beginning. */
@@ -36,23 +41,33 @@ interface LevelPart {
   readonly limit: number;
 }
 
+/** The selected names of a level. */
+interface SelectedNames {
+  /** The names, and one more if there are more. */
+  readonly found: readonly string[];
+  /** The names of the level, at least those in `found`. */
+  readonly trees: LevelTrees;
+  /** Number of all names of the level; -1: there are more than 100,000, which are not counted. */
+  readonly count: number;
+}
+
 /**
  * Select names of a level in the order of their keys: the names with a slash.
- * @param trees the level in two trees
- * @returns the names, and one more if there are more; and the number of all names of the level
+ * @param read reads the level, or at least the given part of its names
  */
 export async function selectNames(
-  trees: readonly [LevelNames, LevelNames],
-  { after, skip, limit }: LevelPart,
+  read: (part: WantedNames) => Promise<LevelTrees>,
+  { after = '', skip, limit }: LevelPart,
   pace: Pace
-): Promise<{ readonly found: readonly string[]; readonly count: number }> {
+): Promise<SelectedNames> {
   let from = after;
   for (let left = skip; ; ) {
     const isLast = left + limit < SELECTED_AT_ONCE;
     const wanted = isLast ? left + limit + 1 : Math.min(left, SELECTED_AT_ONCE);
+    const trees = await read({ after: from, wanted });
     const { found, count } = await smallest(trees, from, wanted, pace);
-    if (isLast) return { found: found.slice(left), count };
-    if (found.length < wanted) return { found: [], count };
+    if (isLast) return { found: found.slice(left), trees, count };
+    if (found.length < wanted) return { found: [], trees, count };
     from = `${found[wanted - 1]}/`;
     left -= wanted;
   }
@@ -60,19 +75,19 @@ export async function selectNames(
 
 /** The names with the smallest keys after one, in order. */
 async function smallest(
-  [first, second]: readonly [LevelNames, LevelNames],
-  after = '',
+  [first, second]: LevelTrees,
+  after: string,
   wanted: number,
   pace: Pace
-): Promise<{ readonly found: string[]; readonly count: number }> {
+): Promise<Pick<SelectedNames, 'found' | 'count'>> {
   let found: string[] = [];
-  let count = 0;
+  let count = first.isPart === true || second.isPart === true ? MAX_COUNTED + 1 : 0;
   /** The key of the greatest name that is selected, once there are enough. */
   let most: string | undefined;
   for (const [at, tree] of [first, second].entries())
     for (const name of tree.names()) {
       if (pace.spend(NAME_UNITS)) await pace.next();
-      if (at === 0 || first.at(name) === undefined) count++;
+      if (count <= MAX_COUNTED && (at === 0 || first.at(name) === undefined)) count++;
       if (after !== '' && isUpTo(name, after)) continue;
       if (most !== undefined && name > most) continue; // then its key is greater as well
       found.push(name);
@@ -80,12 +95,7 @@ async function smallest(
       found = sorted(found).slice(0, wanted);
       if (found.length === wanted) most = `${found[wanted - 1]}/`;
     }
-  return { found: sorted(found).slice(0, wanted), count };
-}
-
-/** Check whether the key of a name is not greater than another key; compares keys only if the names alone do not tell. */
-function isUpTo(name: string, key: string): boolean {
-  return name <= key && !(key.startsWith(name) && `${name}/` > key);
+  return { found: sorted(found).slice(0, wanted), count: count > MAX_COUNTED ? -1 : count };
 }
 
 /** The names in the order of their keys, each once. */
@@ -99,12 +109,7 @@ function byKey(one: string, other: string): number {
 }
 
 /** The record of a name. @param prefix the topic of the level above and a slash, or an empty string */
-export function levelRecord(
-  [retained, filters]: readonly [LevelNames, LevelNames],
-  prefix: string,
-  name: string,
-  node: string
-): TopicLevel {
+export function levelRecord([retained, filters]: LevelTrees, prefix: string, name: string, node: string): TopicLevel {
   const [ofRetained, ofFilters] = [retained.at(name), filters.at(name)];
   return {
     ...{ node, level: name, topic: prefix + name },

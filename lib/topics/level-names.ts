@@ -12,6 +12,8 @@ export interface LevelNames {
   names(): Iterable<string>;
   /** @returns undefined: the level does not have the name */
   at(name: string): NameCount | undefined;
+  /** True if only some of the names are known. */
+  readonly isPart?: boolean;
 }
 
 /** The names of a level, counted from a few topics. @param offset where the names begin */

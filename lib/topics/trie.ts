@@ -116,7 +116,16 @@ export class FilterIndex<T extends NonNullable<unknown>> {
    * The index may be changed during the iteration; it is undefined whether filters that are added or removed in the meantime are included.
    */
   *filters(): Generator<string, void, undefined> {
-    yield* this.#exact.keys();
+    for (const list of this.filterLists()) yield* list;
+  }
+
+  /** The filters without wildcards, and those with wildcards: as `filters`, in half the time. */
+  *filterLists(): Generator<Iterable<string>, void, undefined> {
+    yield this.#exact.keys();
+    yield this.#wildcardFilters();
+  }
+
+  *#wildcardFilters(): Generator<string, void, undefined> {
     if (this.#root.hashValues !== undefined) yield '#';
     const path = [childrenOf(this.#root, '')];
     while (path.length > 0) {

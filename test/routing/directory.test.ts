@@ -3,8 +3,10 @@ import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/index.ts';
 import { Directory, type DirectoryPorts, type ListedSession, type Page } from '../../lib/routing/directory.ts';
 import { FilterTree } from '../../lib/routing/filter-tree.ts';
+import type { Subscription } from '../../lib/routing/subscription.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { namesOf } from '../../lib/topics/level-names.ts';
+import { innerFilter, matches } from '../../lib/topics/topic.ts';
 import { sized } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
@@ -79,7 +81,8 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
         }
       },
       hasFilter: () => false,
-      level: (prefix, pace) => tree.level(prefix, () => ports.routing.filters(), pace)
+      matching: () => undefined,
+      level: (prefix, part, pace) => tree.level(prefix, part, () => [ports.routing.filters()], pace)
     },
     retained: {
       count: 0,
@@ -94,7 +97,7 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
       return Promise.resolve();
     }
   };
-  return { directory: new Directory(ports), reads, walks };
+  return { directory: new Directory(ports), ports, reads, walks };
 }
 
 describe('The directory', () => {
@@ -246,6 +249,54 @@ describe('The directory', () => {
       );
       assert.equal(count, 5);
     }
+  });
+
+  it('lists the subscriptions that match a topic as a search through all of them does, with and without mount points', async () => {
+    const source = randomSource('subscriptions that match');
+    const labels = ['a', 'b', '+', '', '$x'];
+    const some = (count: number) => Array.from({ length: count }, () => labels[source.below(labels.length)]).join('/');
+    await using broker = await createBroker({ ...QUIET, zones: { inner: { mountpoint: 'a/' } } }).start();
+    const connect = async (clientId: string, zone: string) => {
+      const client = await broker.connect({ clientId, transportInfo: { zone } });
+      for (let left = 12; left > 0; left--) {
+        const filter = some(1 + source.below(3)) || 'a';
+        const shared = source.below(4) === 0 ? '$share/g/' : '';
+        await client.subscribe(source.below(5) === 0 ? `${shared}${filter}/#` : shared + filter);
+      }
+    };
+    broker.subscribe('#', () => undefined);
+    for (let client = 0; client < 12; client++) await connect(`c${client}`, 'external');
+    for (const zone of ['external', 'inner']) {
+      await connect(`of zone ${zone}`, zone);
+      const { entries: every } = await broker.directory.subscriptions({ limit: 10_000 });
+      for (let topics = 0; topics < 30; topics++) {
+        const topic = some(1 + source.below(4)).replaceAll('+', 'b') || 'a';
+        const expected = every.filter(({ filter }) => matches(innerFilter(filter), topic));
+        for (const limit of [1, 7, 1_000]) {
+          const found = await all((query) => broker.directory.subscriptions({ matchesTopic: topic, ...query }), limit);
+          assert.deepEqual(found, expected, `${topic}, ${limit} at a time`);
+        }
+        const { entries } = await broker.directory.subscriptions({ matchesTopic: topic, skip: 2, qos: 0 });
+        assert.deepEqual(entries, expected.slice(2), topic);
+      }
+    }
+  });
+
+  it('examines only the sessions whose subscriptions match a topic', async () => {
+    const { directory, ports, reads } = manySessions(
+      1_000,
+      [],
+      Array.from({ length: 100 }, (_, at) => `f/${at}`)
+    );
+    const subscriber = { receiver: { clientId: 'c7' }, mountpoint: '' };
+    ports.sessions.get = () => ports.sessions.after(6, 1)[0];
+    ports.routing.matching = (topic) => [{ filter: topic, qos: 0, subscriber } as unknown as Subscription];
+    const { entries } = await directory.subscriptions({ matchesTopic: 'f/1' });
+    assert.deepEqual(
+      entries.map(({ filter }) => filter),
+      ['f/1']
+    );
+    assert.ok(reads.reduce((sum, some) => sum + some) < 10, `${reads}`);
   });
 
   it('counts the subscriptions of sessions, and no longer those of ended ones', async () => {
@@ -437,13 +488,19 @@ describe('The directory', () => {
       [entries.map(({ topic, subscribedBelow }) => `${topic} ${subscribedBelow}`), count, cursor],
       [['f/0 1', 'f/1 1'], 100_000, 'f/1/']
     );
-    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
-    reads.splice(0, reads.length, 0);
-    const below = await directory.levels({ prefix: 'f/7/' });
-    assert.deepEqual(
-      below.entries.map(({ topic, isSubscribed }) => `${topic} ${isSubscribed}`),
-      ['f/7/x true']
-    );
+    assert.ok(Math.max(...reads) <= 16_001, `${Math.max(...reads)} in one turn`);
+    assert.ok(reads.length < 50, `${reads.length} turns`);
+    const below = async () => {
+      reads.splice(0, reads.length, 0);
+      const { entries: names } = await directory.levels({ prefix: 'f/7/' });
+      assert.deepEqual(
+        names.map(({ topic, isSubscribed }) => `${topic} ${isSubscribed}`),
+        ['f/7/x true']
+      );
+      return reads.reduce((sum, some) => sum + some);
+    };
+    for (let level = 2; level <= 20; level++) assert.equal(await below(), 100_000, 'a walk over all filters');
+    while ((await below()) > 0); // a tree is made meanwhile
     assert.ok(reads.length < 10, `the names of one level are not those of all: ${reads.length} turns`);
   });
 

@@ -4,11 +4,13 @@ import { Pace } from '../../lib/base/pace.ts';
 import { createBroker } from '../../lib/index.ts';
 import { RetainedStore } from '../../lib/retained/retained-store.ts';
 import { FilterTree } from '../../lib/routing/filter-tree.ts';
+import { type WantedNames, walkLevel } from '../../lib/routing/level-walk.ts';
 import { levelRecord, selectNames } from '../../lib/routing/topic-level.ts';
 import { type LevelNames, namesOf } from '../../lib/topics/level-names.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const NONE = namesOf([], 0);
+const WHOLE = { after: '', wanted: 101 };
 const unhurried = () => new Pace(() => Promise.resolve());
 
 /** Names that are counted as they are looked at. */
@@ -66,7 +68,7 @@ describe('Levels of the topic tree', () => {
       const limit = 1 + Math.floor(random() * 3);
       const keys: string[] = [];
       for (let after: string | undefined; ; after = keys.at(-1)) {
-        const { found, count } = await selectNames([level, NONE], { after, skip: 0, limit }, unhurried());
+        const { found, count } = await selectNames(async () => [level, NONE], { after, skip: 0, limit }, unhurried());
         assert.equal(count, [...expected.names()].length);
         keys.push(...found.slice(0, limit).map((name) => `${name}/`));
         if (found.length <= limit) break;
@@ -85,7 +87,8 @@ describe('Levels of the topic tree', () => {
       ['site/7/device/', 200]
     ] as const) {
       const { view, seen } = counted(store.level(prefix));
-      const { found, count } = await selectNames([view, NONE], { after: undefined, skip: 0, limit: 100 }, unhurried());
+      const part = { after: undefined, skip: 0, limit: 100 };
+      const { found, count } = await selectNames(async () => [view, NONE], part, unhurried());
       for (const name of found) levelRecord([view, NONE], prefix, name, 'n');
       assert.equal(count, names);
       assert.deepEqual(seen, { names, looked: Math.min(names, 101) }, prefix);
@@ -111,13 +114,74 @@ describe('Levels of the topic tree', () => {
     assert.deepEqual(await names(), []);
   });
 
-  it('finds filters that are added and removed while the tree is made, and discards a tree that is not read any longer', async () => {
+  it('reads levels of topic filters by walks that find what a search through all of them finds', async () => {
+    const source = randomSource('walks over filters');
+    const labels = ['a', 'b', 'a-b', 'ab', '', '$x', '+', 'a long label of a filter'];
+    const topics = [
+      ...new Set(
+        Array.from({ length: 2_000 }, () =>
+          Array.from({ length: 1 + source.below(5) }, () => source.pick(labels)).join('/')
+        )
+      )
+    ].filter((topic) => topic !== '');
+    for (let round = 0; round < 100; round++) {
+      const parts = source.pick(topics).split('/');
+      const above = parts.slice(0, source.below(parts.length));
+      const prefix = above.length === 0 ? '' : `${above.join('/')}/`;
+      const names = await walkLevel([topics.slice(0, 900), topics.slice(900)], prefix, WHOLE, unhurried());
+      const expected = namesOf(
+        topics.filter((one) => one.startsWith(prefix)),
+        prefix.length
+      );
+      assert.deepEqual([...names.names()].sort(), [...expected.names()].sort(), prefix);
+      for (const name of [...expected.names(), 'none'])
+        assert.deepEqual(names.at(name), expected.at(name), prefix + name);
+    }
+  });
+
+  for (const order of ['ascending', 'descending', 'random'] as const)
+    it(`reads pages of a level with more names than are counted, if the filters come in ${order} order`, async () => {
+      const count = 120_000;
+      const numbers = Array.from({ length: count }, (_, at) => (order === 'random' ? (at * 7_919) % count : at));
+      if (order === 'descending') numbers.reverse();
+      // a name may have filters at it and below it, and one name may be the beginning of another
+      const filters = numbers.flatMap((at) => [
+        `x/${at}`,
+        ...(at % 3 === 0 ? [`x/${at}-`, `x/${at}/y`, `x/${at}/z/${at}`] : [])
+      ]);
+      const keys = [...new Set(filters.map((filter) => `${filter.split('/')[1]}/`))].sort();
+      const expected = namesOf(filters, 2);
+      for (const from of [0, 70_000, keys.length - 5])
+        for (const limit of [3, 1_000]) {
+          const after = from === 0 ? undefined : keys[from - 1];
+          const read = async (part: WantedNames) =>
+            [NONE, await walkLevel([['other', 'y/1', ...filters]], 'x/', part, unhurried())] as const;
+          const page = await selectNames(read, { after, skip: 1, limit }, unhurried());
+          assert.equal(page.count, -1);
+          assert.deepEqual(
+            page.found.map((name) => `${name}/`),
+            keys.slice(from + 1, from + 2 + limit)
+          );
+          for (const name of page.found) assert.deepEqual(page.trees[1].at(name), expected.at(name), name);
+        }
+      const skipped = await selectNames(
+        async (part) => [NONE, await walkLevel([filters], 'x/', part, unhurried())],
+        { after: undefined, skip: 50_000, limit: 2 },
+        unhurried()
+      );
+      assert.deepEqual(
+        skipped.found.map((name) => `${name}/`),
+        keys.slice(50_000, 50_003)
+      );
+    });
+
+  it('makes a tree for whoever reads many levels, with the filters that change meanwhile, and discards one that is not read', async () => {
     const filters = new Set(Array.from({ length: 5_000 }, (_, at) => `a/${at}`));
     const tree = new FilterTree();
     let walks = 0;
     const all = () => {
       walks++;
-      return filters.values();
+      return [filters.values()];
     };
     const pace = new Pace(async () => {
       if (filters.delete('a/4999')) tree.delete('a/4999');
@@ -125,15 +189,25 @@ describe('Levels of the topic tree', () => {
       filters.add('b');
       tree.add('b');
     });
-    const level = await tree.level('', all, pace);
-    assert.deepEqual([level.at('a')?.below, level.at('b')?.isEnd], [4_998, true]);
-    await tree.level('', all, pace);
-    assert.equal(walks, 1);
-    for (const walk of [2, 3]) {
-      for (let at = 0; at < 100_000; at++) tree.add('b');
-      await tree.level('', all, pace);
-      assert.equal(walks, walk);
-      filters.clear();
-    }
+    const read = async () => {
+      const level = await tree.level('', WHOLE, all, pace);
+      assert.deepEqual([level.at('a')?.below, level.at('b')?.isEnd], [filters.size - 1, true]);
+    };
+    await tree.level('', WHOLE, all, pace);
+    for (let level = 2; level <= 20; level++) await read();
+    assert.equal(walks, 20, 'a walk for each level');
+    let before: number;
+    do {
+      before = walks;
+      await read();
+    } while (walks > before);
+    for (const _ of [1, 2, 3]) await read();
+    assert.equal(walks, before, 'the tree needs no walk');
+    filters.add('a/new');
+    tree.add('a/new');
+    await read();
+    for (let at = 0; at < 100_000; at++) tree.add('b');
+    await read();
+    assert.equal(walks, before + 1, 'the tree was discarded');
   });
 });
