@@ -212,8 +212,8 @@ describe('an action that names a sink of streams', () => {
       { name: 'app_sink', params: { topic: 't', token: '******' } },
       { name: 'open_sink', params: { anything: 'shown', apiToken: '******' } }
     ]);
-    shown[0].params.topic = 'other';
-    await rules.update('r', { actions: shown });
+    const [first, ...others] = shown;
+    await rules.update('r', { actions: [{ ...first, params: { ...first.params, topic: 'other' } }, ...others] });
     assert.deepEqual(sink.tokens, ['secret', undefined, 'secret']);
     await rules.update('r', { isEnabled: false });
     assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
