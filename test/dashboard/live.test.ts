@@ -170,6 +170,31 @@ describe('The live stream of the console', () => {
     assert.deepEqual(await named('b', 'c'), ['b', 'c']);
   });
 
+  it('shows at most 1,000 topics live in all tabs together, because each can be a listener for a message', async () => {
+    await using server = await startConsole();
+    const { events } = engineOf(server.broker).services;
+    const watchesOf = (tab: number, count = 200) => ({
+      tree: { kind: 'topics', topics: Array.from({ length: count }, (_, at) => `${tab}/${at}`) }
+    });
+    const tabs = [];
+    for (let tab = 0; tab < 5; tab++) tabs.push(await watching(server, watchesOf(tab), 'bob'));
+    const next = await watching(server, watchesOf(5), 'bob');
+    const [, refused] = await next.next(2);
+    assert.match((refused.data.failure as { message: string }).message, /show 1000 topics live.*close one of them/);
+    assert.equal(events.heard['message.publish'], true);
+    await tabs[0].set(watchesOf(0, 100));
+    await next.set(watchesOf(6, 101));
+    assert.match(JSON.stringify((await next.next(3))[2].data), /close one of them/);
+    await next.set(watchesOf(6, 100));
+    await server.broker.publish('6/0', 'x');
+    assert.equal((await next.next(4))[3].data.failure, undefined);
+    for (const { set } of [...tabs, next]) await set({});
+    assert.equal(events.heard['message.publish'], false);
+    await next.set(watchesOf(7));
+    await server.broker.publish('7/0', 'x');
+    assert.equal((await next.next(5))[4].data.failure, undefined, 'the places are free again');
+  });
+
   it('listens to messages only while they are watched', async () => {
     await using server = await startConsole();
     const isHeard = () => engineOf(server.broker).services.events.heard['message.publish'];
@@ -203,6 +228,10 @@ describe('The live stream of the console', () => {
       [{ x: 1 }, /"kind" of the watch "x" must be one of overview, /],
       [{ x: { kind: 'toString' } }, /"kind" of the watch "x" must be one of/],
       [{ ['x'.repeat(65)]: { kind: 'overview' } }, /at most 64 characters/],
+      [
+        Object.fromEntries(['x', 'y'].map((name) => [name, { kind: 'topics', topics: Array(200).fill('a') }])),
+        /at most 256 topics/
+      ],
       [Object.fromEntries(Array.from({ length: 33 }, (_, at) => [at, { kind: 'alarms' }])), /at most 32 watches/]
     ];
     for (const [watches, message] of cases) {

@@ -1,10 +1,17 @@
 import type { Awaitable, Broker } from '../../../lib/index.ts';
 
+/** State of all watches of a console. */
+export interface SharedWatches {
+  /** Number of topics and topic filters that are in view. */
+  topicRows: number;
+}
+
 /** Dependencies of a watch. */
 export interface WatchContext {
   readonly broker: Broker;
   /** True if the person may not see payloads. */
   readonly hidesPayloads: boolean;
+  readonly shared: SharedWatches;
   /** Send an event of the watch. */
   emit(data: object): void;
   /** Resolves when the reader has taken all events, or the stream has ended. */

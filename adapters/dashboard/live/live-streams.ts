@@ -8,7 +8,7 @@ import { type Caller, crypto, Fault } from '../../rest/index.ts';
 import { isSame } from '../logins.ts';
 import type { Session } from '../sessions.ts';
 import { KINDS } from './kinds.ts';
-import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
+import type { LiveKind, OpenWatch, SharedWatches, WatchContext } from './live-kind.ts';
 import { LiveStream } from './live-stream.ts';
 
 /** Maximum number of streams: one for each tab that is in view. */
@@ -16,6 +16,8 @@ const MAX_STREAMS = 64;
 /** Maximum number of watches of a stream, and of characters of their names. */
 const MAX_WATCHES = 32;
 const MAX_NAME_LENGTH = 64;
+/** Maximum number of topics of the watches of a stream: 200 rows in view, the selected one, and those that are pinned. */
+const MAX_TOPICS = 256;
 const SECOND_MS = 1_000;
 
 /** A watch of a stream. */
@@ -48,6 +50,7 @@ export class LiveStreams {
   readonly #broker: Broker;
   readonly #viewerPayloads: boolean;
   readonly #streams = new Map<string, Open>();
+  readonly #shared: SharedWatches = { topicRows: 0 };
   readonly #everySecond = new Set<() => void>();
   #timer: unknown;
 
@@ -133,6 +136,7 @@ export class LiveStreams {
       const context: WatchContext = {
         broker: this.#broker,
         hidesPayloads: caller.scope === 'viewer' && !this.#viewerPayloads,
+        shared: this.#shared,
         emit,
         drained: () => stream.drained(),
         everySecond: (run) => this.#repeat(run)
@@ -193,7 +197,7 @@ function readWatches(given: unknown): readonly Asked[] {
   const entries = Object.entries(given);
   if (entries.length > MAX_WATCHES)
     throw new Fault('wrongParameter', `a stream has at most ${MAX_WATCHES} watches, not ${entries.length}`);
-  return entries.map(([name, one]) => {
+  const asked = entries.map(([name, one]) => {
     if (name.length > MAX_NAME_LENGTH)
       throw new Fault('wrongParameter', `the name of a watch has at most ${MAX_NAME_LENGTH} characters`);
     const { kind: kindName, ...params } = isRecord(one) ? one : {};
@@ -203,6 +207,10 @@ function readWatches(given: unknown): readonly Asked[] {
     }
     return { name, text: JSON.stringify([kindName, params]), kindName, params };
   });
+  const topics = asked.reduce((sum, { params }) => sum + (Array.isArray(params.topics) ? params.topics.length : 0), 0);
+  if (topics > MAX_TOPICS)
+    throw new Fault('wrongParameter', `the watches of a stream have at most ${MAX_TOPICS} topics, not ${topics}`);
+  return asked;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -2,11 +2,14 @@
 // copied into a buffer of the row, because a read chunk must not be kept, and nothing is allocated for a message.
 
 import { type Broker, type BrokerEvents, checkTopicFilter } from '../../../lib/index.ts';
+import { Fault } from '../../rest/index.ts';
 import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
 import { textsIn, wrong } from './params.ts';
 
 /** Maximum number of topics and topic filters of a watch. */
 const MAX_TOPICS = 200;
+/** Maximum number of topics and topic filters of all watches of the console: each can be a listener for the same message. */
+const MAX_ROWS = 1_000;
 /** Bytes of a payload that are shown. */
 const SHOWN_BYTES = 1_024;
 /** Characters of a topic that are shown for a filter. */
@@ -119,15 +122,22 @@ class TopicsWatch implements OpenWatch<readonly string[]> {
   readonly #newTopics = new NewTopics();
   readonly #stop: () => void;
 
-  constructor(context: WatchContext, topics: readonly string[]) {
+  constructor(context: WatchContext) {
     this.#context = context;
     this.#stop = context.everySecond(() => this.#show());
-    this.update(topics);
   }
 
-  /** Rows that stay in view keep their counts. */
+  /** Rows that stay in view keep their counts. @throws Fault tooMany */
   update(topics: readonly string[]): void {
     const wanted = new Set(topics);
+    const { shared } = this.#context;
+    const count = shared.topicRows - this.#rows.size + wanted.size;
+    if (count > MAX_ROWS)
+      throw new Fault(
+        'tooMany',
+        `the tabs of the console together show ${MAX_ROWS} topics live, and no more can be: close one of them`
+      );
+    shared.topicRows = count;
     for (const [filter, row] of this.#rows) {
       if (wanted.has(filter)) continue;
       row.close();
@@ -161,5 +171,14 @@ export const TOPICS: LiveKind<readonly string[]> = {
     }
     return topics;
   },
-  open: (context, topics) => new TopicsWatch(context, topics)
+  open(context, topics) {
+    const watch = new TopicsWatch(context);
+    try {
+      watch.update(topics);
+    } catch (error) {
+      watch.close();
+      throw error;
+    }
+    return watch;
+  }
 };
