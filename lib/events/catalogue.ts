@@ -68,6 +68,8 @@ export interface EventEntry<
   readonly action: A;
   /** Topics of the event in the FROM clause of rules. */
   readonly ruleTopics: readonly string[];
+  /** True if its strings have values of messages: people who may not see payloads do not get it. */
+  readonly showsValues: boolean;
 }
 
 /** The value that listeners of an event receive. */
@@ -181,10 +183,13 @@ export const EVENTS = {
   'bridge.disconnected': row({ bridge: 'string', error: 'Error | undefined' }),
   'rule.connected': row({ rule: 'string' }),
   'rule.disconnected': row({ rule: 'string', reason: 'string' }),
-  'rule.inspected': row({ rule: 'string', output: 'string', columns: 'string', params: 'string' }),
+  'rule.inspected': row(
+    { rule: 'string', output: 'string', columns: 'string', params: 'string' },
+    { showsValues: true }
+  ),
   'streamRule.started': row({ rule: 'string' }),
   'streamRule.stopped': row({ rule: 'string', reason: 'string | undefined' }),
-  'streams.logged': row({ text: 'string' }),
+  'streams.logged': row({ text: 'string' }, { showsValues: true }),
   'streams.warned': row({ text: 'string' }),
   'streams.stopped': row({}),
   'streams.started': row({}),
@@ -218,12 +223,18 @@ function row<
   const A extends string | undefined = undefined
 >(
   fields: F,
-  columns: { readonly notice?: N; readonly action?: A; readonly ruleTopics?: readonly string[] } = {}
+  columns: {
+    readonly notice?: N;
+    readonly action?: A;
+    readonly ruleTopics?: readonly string[];
+    readonly showsValues?: boolean;
+  } = {}
 ): EventEntry<F, N, A> {
   return {
     fields,
     notice: columns.notice as N,
     action: columns.action as A,
-    ruleTopics: columns.ruleTopics ?? []
+    ruleTopics: columns.ruleTopics ?? [],
+    showsValues: columns.showsValues ?? false
   };
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { EVENT_NAMES, EVENTS } from 'embermq';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { OPERATIONS as OF_STREAMS } from '../../adapters/streams-api/operations/all.ts';
 import { startConsole } from '../support/dashboard.ts';
@@ -119,6 +120,53 @@ describe('Payloads in the console', () => {
       assert.equal((await streamed(server, 'bob', path)).includes(SECRET), false, path);
       assert.equal((await streamed(server, 'ann', path)).includes(SECRET), true, path);
     }
+  });
+
+  it('shows these viewers no value of a message in any event, neither in rule outputs nor in messages of errors', async () => {
+    await using server = await startConsole({ viewerPayloads: false });
+    const { broker } = server;
+    await broker.rules.create({ id: 'i', sql: 'SELECT payload FROM "t"', actions: [{ name: 'inspect', params: {} }] });
+    await broker.rules.create({ id: 'f', sql: 'SELECT abs(payload) AS a FROM "t"', actions: [] });
+    await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="u", FORMAT="JSON")');
+    await broker.streams.rules.create({ id: 'log', sql: 'SELECT * FROM demo', actions: [{ log: {} }] });
+    await broker.streams.rules.create({ id: 'cast', sql: 'SELECT a + 1 AS a FROM demo', actions: [{ nop: {} }] });
+    const names = EVENT_NAMES.filter((name) => !EVENTS[name].showsValues);
+    const paths = ['/api/x/events', `/api/x/events?names=${names}`, `/api/x/tail?names=${names}&payload=text`];
+    const readers = async (id: string) => {
+      const browser = server.browser();
+      await browser.login(id);
+      const open = async (path: string) => {
+        const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, {
+          headers: { cookie: `${browser.cookie}` }
+        });
+        assert.equal(answer.status, 200, path);
+        return readerOf(answer.body as ReadableStream<Uint8Array>);
+      };
+      const opened = await Promise.all([...paths, '/live'].map(open));
+      const [{ data }] = await (opened.at(-1) as (typeof opened)[0]).next(1);
+      const watches = { tail: { kind: 'tail', names } };
+      assert.equal((await browser.send('PUT', `/live/${data.id}`, { watches })).status, 200);
+      return { browser, opened };
+    };
+    const [viewer, administrator] = [await readers('bob'), await readers('ann')];
+    for (const name of EVENT_NAMES) {
+      const { status } = await viewer.browser.send('HEAD', `/api/x/events?names=${name}`);
+      assert.equal(status, EVENTS[name].showsValues ? 403 : 200, name);
+    }
+    await broker.publish('t', SECRET);
+    await broker.publish('u', JSON.stringify({ a: SECRET }));
+    for (const { opened, browser } of [viewer, administrator])
+      for (const reader of opened) {
+        let text = '';
+        for (let count = 1; !/SQL_FAILED.*STREAM_FAILED/.test(text); count++)
+          text = JSON.stringify(await reader.next(count));
+        await reader.cancel();
+        assert.equal(
+          FORMS.some((form) => text.includes(form)),
+          browser === administrator.browser,
+          text
+        );
+      }
   });
 
   it('ends event streams of the interfaces with the session', async () => {

@@ -380,6 +380,29 @@ describe('Tails', () => {
     assert.deepEqual([guessed.columns.topic, found.columns.topic], ['b', 'a']);
   });
 
+  it('hides messages of errors as well, from rows and from conditions, because they show values of messages', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const [shown, hidden] = [
+      await broker.monitor.tail({ names: ['error'], where: `error = 'the secret'` }),
+      await broker.monitor.tail({
+        names: ['error'],
+        hidesPayloads: true,
+        where: `error = 'the secret' OR error.a = 1 OR during = 'b'`
+      })
+    ];
+    broker.failed(new Error('the secret'), 'a');
+    broker.failed(new Error('{"a":1}'), 'a');
+    broker.failed(Object.assign(new Error('the secret'), { code: 'SQL_FAILED' }), 'b');
+    const [[row], [seen]] = [await rowsOf(shown, 2), await rowsOf(hidden, 1)];
+    assert.equal(row.columns.error, 'the secret');
+    assert.deepEqual([seen.columns.error, seen.columns.code, seen.columns.during], [undefined, 'SQL_FAILED', 'b']);
+    for (const name of ['rule.inspected', 'streams.logged'] as const)
+      await assert.rejects(broker.monitor.tail({ names: ['error', name], hidesPayloads: true }), {
+        code: 'OPTION_INVALID'
+      });
+  });
+
   it('sees a message before the messages that rules publish because of it', async () => {
     await using kit = await createTestBroker();
     await kit.broker.rules.create({

@@ -7,18 +7,21 @@ type ObjectField = ClientInfo | Message | ListenerHandle | Error;
 /** The form of payloads in events. */
 export type EventPayload = PayloadForm['payload'];
 
+/** The same; `hidden` for people who may not see values of messages, which messages of errors can have as well. */
+export type EventForm = EventPayload | 'hidden';
+
 /** Payloads are truncated to this many bytes. */
 export const MAX_PAYLOAD_BYTES = 1_024;
 
 /** The fields of an event, under their names in the interface. Passwords and tokens are left out. */
-export function eventFields<E extends EventName>(value: BrokerEvents[E], payload: EventPayload): object {
+export function eventFields<E extends EventName>(value: BrokerEvents[E], payload: EventForm): object {
   return convert(value, payload) as object;
 }
 
 /**
  * Convert the value of an event or of one of its fields: names become snake case, objects of the broker become records.
  */
-function convert(value: unknown, payload: EventPayload): unknown {
+function convert(value: unknown, payload: EventForm): unknown {
   if (value === Infinity) return 'infinity';
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((one) => convert(one, payload));
@@ -33,8 +36,9 @@ function convert(value: unknown, payload: EventPayload): unknown {
   return record;
 }
 
-function objectOf(value: ObjectField, payload: EventPayload): object | undefined {
-  if (value instanceof Error) return { code: (value as { code?: unknown }).code, message: value.message };
+function objectOf(value: ObjectField, payload: EventForm): object | undefined {
+  if (value instanceof Error)
+    return { code: (value as { code?: unknown }).code, message: payload === 'hidden' ? undefined : value.message };
   if ('transportInfo' in value) return clientOf(value);
   if ('open' in value) return { name: value.name, protocol: value.protocol, ...value.address };
   return 'detach' in value ? messageOf(value, payload) : undefined;
@@ -51,11 +55,11 @@ function clientOf({ clientId, username, transportInfo, protocolVersion, zone }: 
   };
 }
 
-function messageOf(message: Message, payload: EventPayload): object {
+function messageOf(message: Message, payload: EventForm): object {
   const { topic, qos, retain, clientId, bytes, payloadAt } = message;
   const fields = { from_clientid: clientId === '' ? undefined : clientId, topic, qos, retain };
   // without the payload, a detached message does not have to be unpacked
-  if (payload === 'none') return { ...fields, payload_bytes: bytes - payloadAt };
+  if (payload === 'none' || payload === 'hidden') return { ...fields, payload_bytes: bytes - payloadAt };
   const { payloadBytes, ...written } = payloadFields(message.payload, { payload, maxPayloadBytes: MAX_PAYLOAD_BYTES });
   return { ...fields, ...convertNames(written), payload_bytes: payloadBytes };
 }

@@ -11,7 +11,7 @@ import {
   type TailOptions
 } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { type EventPayload, eventFields } from './event-fields.ts';
+import { type EventForm, type EventPayload, eventFields } from './event-fields.ts';
 import { QueuedEvents } from './queued-events.ts';
 import { TailStream } from './tail-stream.ts';
 
@@ -25,7 +25,7 @@ interface EventRequest {
   readonly topic?: string | undefined;
   /** Only the events about this client, bans of its client id, and events about messages it has published. */
   readonly clientId?: string | undefined;
-  readonly payload: EventPayload;
+  readonly payload: EventForm;
 }
 
 /** The event streams of a mount, limited in number. */

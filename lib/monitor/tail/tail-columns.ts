@@ -22,6 +22,8 @@ export interface TailedEvent extends EventRow {
   readonly source: EventName;
   /** Tells whether a value has these columns; a drop for one receiver has others than a drop for all. */
   readonly accepts: (value: BrokerEvents[EventName]) => boolean;
+  /** The columns that are messages of errors, in which values of messages can stand. */
+  readonly errors?: ReadonlySet<string>;
 }
 
 /** The event of a published message, for which a watcher is used. */
@@ -36,23 +38,29 @@ export function tailedEvents(name: EventName): readonly TailedEvent[] {
 /** The columns in which a token could stand. */
 const USER_COLUMNS: ReadonlySet<string> = new Set(['username', 'from_username']);
 
-/** An event as a tail sees it: user names that are tokens are hidden, also from conditions, and payloads if they must be. */
+/** An event as a tail sees it: user names that are tokens are hidden, also from conditions, and if they must be, payloads and messages of errors. */
 export class SeenEvent extends CatalogueEvent {
   readonly #hidesPayload: boolean;
+  readonly #errors: ReadonlySet<string> | undefined;
 
   constructor(row: TailedEvent, value: BrokerEvents[EventName], context: EventContext, hidesPayload: boolean) {
     super(row, value, context);
     this.#hidesPayload = hidesPayload;
+    this.#errors = row.errors;
   }
 
   override decoded(name: string, members?: Members): Value {
-    return this.#hidesPayload && name === 'payload' ? undefined : super.decoded(name, members);
+    return this.#isHidden(name) ? undefined : super.decoded(name, members);
   }
 
   override column(name: string): Value {
-    if (this.#hidesPayload && name === 'payload') return undefined;
+    if (this.#isHidden(name)) return undefined;
     const value = super.column(name);
     return typeof value === 'string' && USER_COLUMNS.has(name) ? shownUsername(value) : value;
+  }
+
+  #isHidden(name: string): boolean {
+    return this.#hidesPayload && (name === 'payload' || this.#errors?.has(name) === true);
   }
 }
 
@@ -101,9 +109,17 @@ const OF_TYPE: { readonly [T in keyof FieldTypes]?: (field: string) => Readonly<
   'ListenerHandle[]': (field) => ({
     listeners: (value) => (value[field] as readonly ListenerHandle[]).map(({ name }) => name)
   }),
-  Error: (field) => ({ [field]: (value) => (value[field] as Error).message }),
-  'Error | undefined': (field) => ({ [field]: (value) => (value[field] as Error | undefined)?.message })
+  Error: (field) => ({ [field]: (value) => (value[field] as Error).message, code: (value) => codeOf(value[field]) }),
+  'Error | undefined': (field) => ({
+    [field]: (value) => (value[field] as Error | undefined)?.message,
+    code: (value) => codeOf(value[field])
+  })
 };
+
+function codeOf(error: unknown): Value {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === 'string' ? code : undefined;
+}
 
 function derived(source: EventName): TailedEvent {
   const fields = Object.entries<keyof FieldTypes>(EVENTS[source].fields);
@@ -118,6 +134,7 @@ function derived(source: EventName): TailedEvent {
     source,
     name: source as EventRow['name'], // only rules read the name
     accepts: () => true,
+    errors: new Set(fields.flatMap(([field, type]) => (type.startsWith('Error') ? [field] : []))),
     names: [...columns.keys()],
     columns
   };

@@ -2,7 +2,7 @@ import type { BaseServices } from '../../base/base-services.ts';
 import { InvalidInput, StateError } from '../../base/errors.ts';
 import { field, readOptions, type Size, unknownName } from '../../base/fields.ts';
 import type { TimeReading } from '../../base/time-reading.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../events/catalogue.ts';
+import { type BrokerEvents, EVENT_NAMES, EVENTS, type EventName } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
@@ -26,7 +26,7 @@ const OPTIONS = {
     unit: 'bytes',
     max: 65_536
   }),
-  hidesPayloads: field('boolean', false, 'Neither rows nor the condition have payloads.')
+  hidesPayloads: field('boolean', false, 'Neither rows nor the condition have payloads or messages of errors.')
 } as const;
 
 /** Options of `broker.monitor.tail`. */
@@ -45,7 +45,10 @@ export interface TailOptions {
   readonly names?: readonly EventName[] | undefined;
   /** Only this many bytes at the beginning of a payload are in a row, at most 65,536. Default 4,096; 0: none. */
   readonly maxPayloadBytes?: Size | undefined;
-  /** Neither rows nor the condition have payloads, for people who may not see them. Default false. */
+  /**
+   * Neither rows nor the condition have payloads or messages of errors, for people who may not see values of messages; errors still have
+   * their `code`. The events `rule.inspected` and `streams.logged` are refused. Default false.
+   */
   readonly hidesPayloads?: boolean | undefined;
 }
 
@@ -73,6 +76,11 @@ export class Tails {
   /** See `Monitor.tail`. */
   async open(options: TailOptions = {}): Promise<Tail> {
     const { filter, where, names, ...payloads } = readOptions(OPTIONS, options, 'tail');
+    const shown = payloads.hidesPayloads ? names.find((name) => EVENTS[name].showsValues) : undefined;
+    if (shown !== undefined) {
+      const expected = 'events without values of messages, because payloads are hidden';
+      throw new InvalidInput('OPTION_INVALID', 'names', expected, shown);
+    }
     const { clock } = this.#services;
     const { node, nullIsNull } = this.#sources;
     const now = () => clock.now();

@@ -1,4 +1,4 @@
-import { EVENT_NAMES, type EventName } from '../../../../lib/index.ts';
+import { EVENT_NAMES, EVENTS, type EventName } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { type Operation, operation } from '../../operation.ts';
@@ -24,11 +24,15 @@ const SELECTION = objectOf({
   )
 });
 
-/** @throws Fault wrongParameter */
-function namesIn(text: string | undefined, hasTopic: boolean): readonly EventName[] {
-  if (text === undefined) return hasTopic ? NAMES_OF_TOPIC : DEFAULT_NAMES;
+/** @throws Fault wrongParameter; notPermitted for events that show values of messages, if these are hidden */
+function namesIn(text: string | undefined, hasTopic: boolean, hidesPayloads: boolean): readonly EventName[] {
+  const isShown = (name: EventName) => !hidesPayloads || !EVENT_NAMES.includes(name) || !EVENTS[name].showsValues;
+  if (text === undefined) return (hasTopic ? NAMES_OF_TOPIC : DEFAULT_NAMES).filter(isShown);
   const names = [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== '');
   if (names.length === 0) throw new Fault('wrongParameter', 'the parameter "names" is empty', 'names');
+  const hidden = (names as EventName[]).find((name) => !isShown(name));
+  if (hidden !== undefined)
+    throw new Fault('notPermitted', `viewers may not see values of messages here (option viewerPayloads): ${hidden}`);
   return names as EventName[]; // broker.on validates them
 }
 
@@ -45,10 +49,10 @@ export const EVENT_STREAM: readonly Operation[] = [
     example: { query: { names: 'client.connected,message.dropped', topic: 'sensors/#' } },
     run: ({ streams, hidesPayloads }, { query: { names, topic, clientid: clientId, payload = 'none' } }) =>
       streams.open({
-        names: namesIn(names, topic !== undefined),
+        names: namesIn(names, topic !== undefined, hidesPayloads),
         topic,
         clientId,
-        payload: hidesPayloads ? 'none' : payload
+        payload: hidesPayloads ? 'hidden' : payload
       })
   })
 ];
