@@ -2,23 +2,24 @@
 // chromium, unless REQUIRE_BROWSER is 1. Each file of `test/console` has the tests of one area.
 import { after } from 'node:test';
 import { closeBrowser } from './console/browser.ts';
+// Areas that take long are first, so that none of them runs alone at the end.
+import './console/pages.ts';
 import './console/observe.ts';
-import './console/alarms.ts';
 import './console/connection.ts';
-import './console/hosted.ts';
+import './console/streams.ts';
+import './console/viewer.ts';
+import './console/connectors.ts';
 import './console/hostile.ts';
 import './console/large.ts';
-import './console/pages.ts';
 import './console/access.ts';
-import './console/connectors.ts';
-import './console/settings.ts';
 import './console/speed.ts';
-import './console/traces.ts';
-import './console/viewer.ts';
 import './console/websocket.ts';
+import './console/settings.ts';
+import './console/traces.ts';
 import './console/rules.ts';
+import './console/alarms.ts';
+import './console/hosted.ts';
 import { declareAreas } from './console/setup.ts';
-import './console/streams.ts';
 
 declareAreas();
 after(closeBrowser);

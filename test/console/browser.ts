@@ -35,12 +35,42 @@ export interface Tab {
  */
 const EXPECTED = /the server responded with a status of (400|401|403|404)\b|^Applying inline style violates/;
 
+/**
+ * Features of chromium that start processes which no test uses: a spare one for each navigation, and the suggestions of the address bar in each context.
+ * Behind them, those that playwright disables and that matter for these pages: chromium takes the last list only.
+ */
+const DISABLED_FEATURES = [
+  'SpareRendererForSitePerProcess',
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'AimEnabled'
+];
+
+const launch = () =>
+  chromium.launch({
+    executablePath: CHROMIUM,
+    args: ['--no-sandbox', `--disable-features=${DISABLED_FEATURES}`]
+  });
+
 /** Open an address of the console. */
 export async function openTab(url: string, options: BrowserContextOptions = {}): Promise<Tab> {
-  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  browser ??= launch();
+  const context = await (await browser).newContext({
+    viewport: { width: 1280, height: 800 },
+    reducedMotion: 'reduce', // colours do not change while they are checked
+    ...options
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);
+  page.setDefaultNavigationTimeout(30_000); // tabs that are opened at the same time start a process each
   const faults: string[] = [];
   const { origin } = new URL(url);
   page.on('pageerror', ({ message }) => faults.push(message));
@@ -76,4 +106,14 @@ export async function hasSession({ page }: Tab): Promise<boolean> {
 /** Wait until the view has its title and loads nothing. */
 export async function settled({ page }: Tab): Promise<void> {
   await page.locator('main:not(:has(.loading)) h1').waitFor();
+}
+
+/** Show another view without loading the page again, as a link does, and wait until it is settled. */
+export async function visit(tab: Tab, url: string): Promise<void> {
+  await tab.page.evaluate(`
+    history.pushState(null, '', ${JSON.stringify(url)});
+    dispatchEvent(new PopStateEvent('popstate'));
+    new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // the view begins to load
+  `);
+  await settled(tab);
 }

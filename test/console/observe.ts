@@ -69,7 +69,7 @@ describeConsole('Observing topics, clients and messages', (served) => {
 
   it('finds things and actions in one box with the keyboard, opens the dialog of an action, and lets a viewer change nothing', async () => {
     await served.broker.connect({ clientId: 'to kick' });
-    const tab = await served.open('');
+    const tab = await served.open('', 'ann', {});
     const { page } = tab;
     const box = page.getByRole('combobox', { name: 'Find' });
     const find = async (text: string, option: string) => {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe } from 'node:test';
+import { setImmediate as immediate } from 'node:timers/promises';
 import type { Broker, BrokerOptions } from 'embermq';
 import type { BrowserContextOptions } from 'playwright-core';
 import { startConsole } from '../support/dashboard.ts';
@@ -50,8 +51,10 @@ export async function crowd(broker: Broker): Promise<void> {
     const client = await broker.connect({ clientId: `device-${at}` });
     await client.subscribe(`site-${at % SITES}/device-${Math.floor(at / SITES)}/commands`, { qos: 1 });
   }
-  for (let at = 0; at < TOPICS; at++)
+  for (let at = 0; at < TOPICS; at++) {
     await broker.publish(`site-${at % SITES}/device-${Math.floor(at / SITES)}/state`, '{"t":21}', { retain: true });
+    if (at % 1_000 === 0) await immediate(); // other areas have servers in this process
+  }
 }
 
 /** The console of one area of tests. */
@@ -59,7 +62,11 @@ export interface ServedConsole {
   readonly broker: Broker;
   /** The address of the console, without a slash at its end. */
   readonly base: string;
-  /** Open a view as a person who has logged in: `ann` is an administrator, `bob` a viewer. The tabs of a person share a session. */
+  /**
+   * Open a view as a person who has logged in: `ann` is an administrator, `bob` a viewer. The tabs of a person share a session. A tab that another test
+   * has closed may be used again.
+   * @param options of a new tab, with a separate cache and storage; `{}` for a test that changes its tab for later pages
+   */
   open(path: string, id?: string, options?: BrowserContextOptions): Promise<Tab>;
 }
 
@@ -80,10 +87,13 @@ interface Area {
 
 const areas: Area[] = [];
 
-/** Declare the tests of all areas. Two areas run at the same time, and then those that run alone. @throws Error if no area contains a word of the command line */
+/** Areas that run at the same time: tests wait for pages and for ticks of the broker more than half of the time. */
+const AT_ONCE = 3;
+
+/** Declare the tests of all areas: first those that run at the same time, and then those that run alone. @throws Error if no area contains a word of the command line */
 export function declareAreas(): void {
   if (areas.length === 0) throw new Error(`no area of the console contains ${WORDS.join(' or ')}`);
-  describe('The console in a browser', { concurrency: 2 }, () => {
+  describe('The console in a browser', { concurrency: AT_ONCE }, () => {
     for (const { isAlone, declare } of areas) if (!isAlone) declare();
   });
   for (const { isAlone, declare } of areas) if (isAlone) declare();
@@ -96,7 +106,7 @@ export function declareAreas(): void {
  * @param name begins with a capital letter
  * @param tests declares them; `served` may be used once they run
  * @param ofBroker further options of the broker
- * @param isAlone true if no other area may run at the same time: it measures, or shows and hides tabs
+ * @param isAlone true if no other area may run at the same time: it measures, or needs the process for itself
  * @param prepare receives the HTTP server before it listens
  */
 export function describeConsole(
@@ -117,11 +127,16 @@ function declareArea(
   describe(name, { skip: missingBrowser(), concurrency: 1 }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
     const logins = new Map<string, BrowserContextOptions['storageState']>();
+    /** Tabs that tests have closed, by the person. To load a page in one of them costs a third of a new tab, which has a process. */
+    const closed = new Map<string, Tab[]>();
     before(async () => {
       server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker }, prepare);
       await fill(server.broker);
     });
-    after(() => server[Symbol.asyncDispose]());
+    after(async () => {
+      for (const tab of [...closed.values()].flat()) await tab.close();
+      await server[Symbol.asyncDispose]();
+    });
     tests({
       get broker() {
         return server.broker;
@@ -129,13 +144,21 @@ function declareArea(
       get base() {
         return `http://127.0.0.1:${server.port}/base/console`;
       },
-      async open(path, id = 'ann', options = {}) {
+      async open(path, id = 'ann', options) {
+        const url = `${this.base}/${path}`;
+        const before = options === undefined ? closed.get(id)?.pop() : undefined;
         const storageState = logins.get(id);
-        const tab = await openTab(`${this.base}/${path}`, { ...options, ...(storageState && { storageState }) });
-        if (storageState !== undefined && (await hasSession(tab))) return tab;
-        await logIn(tab, id);
-        logins.set(id, await tab.page.context().storageState());
-        return tab;
+        const tab = before ?? (await openTab(url, { ...options, ...(storageState && { storageState }) }));
+        if (before !== undefined) {
+          await before.page.goto(url);
+          before.faults.length = 0;
+        }
+        if (storageState === undefined || !(await hasSession(tab))) {
+          await logIn(tab, id);
+          logins.set(id, await tab.page.context().storageState());
+        }
+        if (options !== undefined) return tab;
+        return { ...tab, close: async () => void closed.set(id, [...(closed.get(id) ?? []), tab]) };
       }
     });
   });
@@ -170,7 +193,7 @@ interface AxeResult {
 /** The serious findings of axe, each with its elements. */
 export async function seriousFindings({ page }: Tab): Promise<string[]> {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate<AxeResult>('axe.run()');
+  const { violations } = await page.evaluate<AxeResult>("axe.run({ resultTypes: ['violations'] })");
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' ')}`);

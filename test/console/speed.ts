@@ -8,7 +8,7 @@ import { logIn, openTab, settled, type Tab } from './browser.ts';
 import { describeConsole, IS_LONG } from './setup.ts';
 
 const MAX_FIRST_MS = 1_000;
-/** Other work on the machine delays some attempts. */
+/** Maximum number of attempts: other work on the machine delays some. */
 const ATTEMPTS = 5;
 const MAX_HEAP_BYTES = 50 * 2 ** 20;
 /** A heap differs by this much between two collections. */
@@ -35,11 +35,12 @@ async function heapOf({ page }: Tab): Promise<number> {
   return usedSize + embedderHeapUsedSize + backingStorageSize;
 }
 
-/** The shortest time of several attempts, in milliseconds. */
+/** The shortest time of several attempts, in milliseconds. They end with the first one that is short enough, except in the long form. */
 async function shortest(attempt: () => Promise<number>): Promise<number> {
-  const times: number[] = [];
-  for (let count = 0; count < ATTEMPTS; count++) times.push(await attempt());
-  return Math.min(...times);
+  let least = Infinity;
+  for (let count = 0; count < ATTEMPTS && (IS_LONG || least >= MAX_FIRST_MS); count++)
+    least = Math.min(least, await attempt());
+  return least;
 }
 
 describeConsole(
@@ -71,43 +72,45 @@ describeConsole(
       assert.ok(loginMs < MAX_FIRST_MS, `the login took ${loginMs} ms`);
       assert.ok(overviewMs < MAX_FIRST_MS, `the overview took ${overviewMs} ms`);
     });
-
-    it('holds at most 50 MB in a page after ten minutes of traffic, and no more than after three', async (test) => {
-      const clock = IS_LONG ? undefined : new ManualClock(Date.now());
-      await using server = await startConsole({}, { allowAnonymous: true, ...(clock && { clock }) });
-      const base = `http://127.0.0.1:${server.port}`;
-      const first = await openTab(`${base}/`);
-      await logIn(first, 'ann');
-      const storageState = await first.page.context().storageState();
-      const tabs = [first];
-      for (const view of ['topics?topic=site/7/state', 'tail?filter=%23'])
-        tabs.push(await openTab(`${base}/${view}`, { storageState }));
-      for (const tab of tabs) await settled(tab);
-      const runUntil = async (second: number, from: number) => {
-        for (let at = from; at < second; at++) {
-          for (let count = 0; count < MESSAGES_A_SECOND; count++)
-            await server.broker.publish(`site/${count % TOPICS}/state`, `{"t":${at},"n":${count}}`, { retain: true });
-          if (clock === undefined) await wait(1_000);
-          else clock.advance(1_000);
-          // the pages take what was sent before more is sent
-          if (IS_LONG || at % 10 === 9)
-            await Promise.all(tabs.map(({ page }) => page.evaluate('new Promise(requestAnimationFrame)')));
-        }
-        return Promise.all(tabs.map(heapOf));
-      };
-      const atThree = await runUntil(180, 0);
-      const atTen = await runUntil(600, 180);
-      const mb = (sizes: readonly number[]) => sizes.map((size) => (size / 2 ** 20).toFixed(1)).join(', ');
-      test.diagnostic(`MB of overview, topics, tail: ${mb(atThree)} after 3 minutes, ${mb(atTen)} after 10`);
-      for (const [at, size] of atTen.entries()) {
-        assert.ok(size <= MAX_HEAP_BYTES, mb(atTen));
-        assert.ok(size <= atThree[at] + MAX_GROWTH_BYTES, `${mb(atThree)} and then ${mb(atTen)}`);
-      }
-      for (const tab of tabs) {
-        assert.deepEqual(tab.faults, []);
-        await tab.close();
-      }
-    });
   },
   { isAlone: true }
 );
+
+describeConsole('The memory of the console', () => {
+  it('holds at most 50 MB in a page after ten minutes of traffic, and no more than after three', async (test) => {
+    const clock = IS_LONG ? undefined : new ManualClock(Date.now());
+    await using server = await startConsole({}, { allowAnonymous: true, ...(clock && { clock }) });
+    const base = `http://127.0.0.1:${server.port}`;
+    const first = await openTab(`${base}/`);
+    await logIn(first, 'ann');
+    const storageState = await first.page.context().storageState();
+    const tabs = [first];
+    for (const view of ['topics?topic=site/7/state', 'tail?filter=%23'])
+      tabs.push(await openTab(`${base}/${view}`, { storageState }));
+    for (const tab of tabs) await settled(tab);
+    const runUntil = async (second: number, from: number) => {
+      for (let at = from; at < second; at++) {
+        for (let count = 0; count < MESSAGES_A_SECOND; count++)
+          await server.broker.publish(`site/${count % TOPICS}/state`, `{"t":${at},"n":${count}}`, { retain: true });
+        if (clock === undefined) await wait(1_000);
+        else clock.advance(1_000);
+        // the pages take what was sent before more is sent
+        if (IS_LONG || at % 10 === 9)
+          await Promise.all(tabs.map(({ page }) => page.evaluate('new Promise(requestAnimationFrame)')));
+      }
+      return Promise.all(tabs.map(heapOf));
+    };
+    const atThree = await runUntil(180, 0);
+    const atTen = await runUntil(600, 180);
+    const mb = (sizes: readonly number[]) => sizes.map((size) => (size / 2 ** 20).toFixed(1)).join(', ');
+    test.diagnostic(`MB of overview, topics, tail: ${mb(atThree)} after 3 minutes, ${mb(atTen)} after 10`);
+    for (const [at, size] of atTen.entries()) {
+      assert.ok(size <= MAX_HEAP_BYTES, mb(atTen));
+      assert.ok(size <= atThree[at] + MAX_GROWTH_BYTES, `${mb(atThree)} and then ${mb(atTen)}`);
+    }
+    for (const tab of tabs) {
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    }
+  });
+});

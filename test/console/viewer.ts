@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { exportConfiguration } from 'embermq';
-import { settled, type Tab } from './browser.ts';
+import { settled, type Tab, visit } from './browser.ts';
 import { describeConsole } from './setup.ts';
 import { VIEWS } from './views.ts';
 
@@ -12,24 +12,30 @@ const READING =
 /** Maximum number of buttons of a view: a list has the same ones in each row. */
 const MAX_BUTTONS = 80;
 
+/** Press the first button with a label that was not pressed before. The result is its label. */
+const pressNext = (pressed: readonly string[]) => `
+  (() => {
+    const labelOf = (button) => button.ariaLabel ?? button.textContent ?? '';
+    const next = [...document.querySelectorAll('main button:enabled, [role=dialog] button:enabled')]
+      .find((button) => !${JSON.stringify(pressed)}.includes(labelOf(button)));
+    const label = next && labelOf(next);
+    next?.click();
+    return label;
+  })()
+`;
+
 /** Press each button of a view that can be pressed, and those that are there afterwards. */
 async function pressAll(tab: Tab, url: string): Promise<string[]> {
   const { page } = tab;
   const pressed: string[] = [];
-  const open = async () => {
-    await page.goto(url);
+  await page.goto(url);
+  await settled(tab);
+  while (pressed.length < MAX_BUTTONS) {
+    const label = await page.evaluate<string | undefined>(pressNext(pressed));
+    if (label === undefined) return pressed;
+    pressed.push(label);
     await settled(tab);
-  };
-  await open();
-  const buttons = page.locator('main button:enabled, [role=dialog] button:enabled');
-  for (let next = 0; next < MAX_BUTTONS; next++) {
-    const labels = await buttons.evaluateAll((found) => found.map((one) => one.ariaLabel ?? one.textContent ?? ''));
-    const index = labels.findIndex((label) => !pressed.includes(label));
-    if (index < 0) return pressed;
-    pressed.push(labels[index]);
-    await buttons.nth(index).evaluate((one) => (one as unknown as { click(): void }).click());
-    await settled(tab);
-    if (page.url() !== url) await open();
+    if (page.url() !== url) await visit(tab, url);
   }
   return pressed;
 }
@@ -37,7 +43,7 @@ async function pressAll(tab: Tab, url: string): Promise<string[]> {
 describeConsole('A viewer of the console', (served) => {
   it('can press no button that changes something or is refused', async () => {
     const before = await exportConfiguration(served.broker);
-    const tab = await served.open('', 'bob');
+    const tab = await served.open('', 'bob', {});
     const { page } = tab;
     const wrong: string[] = [];
     page.on('response', (response) => {

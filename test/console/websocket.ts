@@ -131,7 +131,7 @@ describeConsole(
     });
 
     it('connects again after a lost connection and subscribes again, but not after a refusal that will be repeated', async () => {
-      const tab = await served.open('alarms');
+      const tab = await served.open('alarms', 'ann', {});
       const { page } = tab;
       const routes: WebSocketRoute[] = [];
       await page.routeWebSocket(/\/mqtt$/, (route) => {
