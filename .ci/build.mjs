@@ -1,6 +1,7 @@
 // Compile the project. `node .ci/build.mjs [--if-stale] [bench]` writes `dist`, or with `bench` the code of the benchmarks to `dist-bench`.
 // `node .ci/build.mjs --no-check --out DIR` writes the code of the package to DIR without checking types.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -43,12 +44,14 @@ async function build() {
 
 /** Returns false if the types have faults, which are then printed. */
 async function compilePackage(folder) {
+  const bundled = once(spawn(process.execPath, ['.ci/console.mjs'], { cwd: root, stdio: 'ignore' }), 'exit'); // while the types are checked
   const program = packageProgram();
   const faults = flags['no-check'] ? [] : ts.getPreEmitDiagnostics(program);
   if (faults.length > 0) {
     process.stderr.write(ts.formatDiagnostics(faults, ts.createCompilerHost(program.getCompilerOptions())));
     return false;
   }
+  await bundled; // if it has failed, the next line does the same, and reports the error
   await writePackage(folder, program);
   return true;
 }
