@@ -16,7 +16,7 @@ const MAX_WORK = 67_108_864;
 /** Characters that are found as grapheme clusters take about 3 us each, and count this many times. */
 const SEGMENT_WORK = 100;
 
-/** What a statement may do for one event. */
+/** The most that a statement may do for one event. */
 export interface WorkLimits {
   /** Characters, bytes and elements that are read and created. */
   readonly characters: number;
