@@ -84,7 +84,7 @@ export interface StreamRulesApi {
   /** Check a rule without creating it. @throws as `create` */
   validate(input: StreamRuleInput): Promise<Validation>;
   /**
-   * Check a statement, for an editor: its errors are the result, and are not thrown.
+   * Check the statement of a rule, CREATE STREAM or CREATE TABLE, for an editor: its errors are the result, and are not thrown.
    * @throws StateError STREAMS_STOPPED; BrokerError PACKAGE_MISSING
    */
   validateStatement(sql: string): Promise<StreamStatementValidation>;

@@ -389,6 +389,8 @@ export interface StreamStatementValidation {
   readonly errors: readonly StatementError[];
   /** The streams and tables after FROM and JOIN; empty if the statement is not valid, as `columns`. */
   readonly sources: readonly string[];
+  /** The stream or the table of CREATE STREAM and CREATE TABLE; absent for the statement of a rule, and if there are errors. */
+  readonly defines?: { readonly kind: StreamKind; readonly name: string };
   /** The columns that it reads, by stream or table: of those without a schema, an ambiguous name counts for each. `*` is all of them. */
   readonly columns: Readonly<Record<string, readonly string[]>>;
 }

@@ -38,6 +38,35 @@ describe('Statements and samples of stream rules over HTTP', () => {
     assert.equal((await server.call('POST', '/x/rules/validate', {})).status, 400);
   });
 
+  it('answers with the errors of CREATE STREAM and CREATE TABLE and their places, and defines nothing', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(streamsApi(broker).node);
+    const check = async (sql: string) => (await server.call('POST', '/x/rules/validate', { sql })).body;
+    assert.deepEqual(await check('-- a comment\nCREATE STREAM demo (t FLOAT) WITH (DATASOURCE="a")'), {
+      valid: true,
+      errors: [],
+      sources: [],
+      columns: {},
+      defines: { kind: 'stream', name: 'demo' }
+    });
+    assert.deepEqual((await check('create table `odd name` () with (TYPE="memory")')).defines, {
+      kind: 'table',
+      name: 'odd name'
+    });
+    for (const [sql, line, column, length, message] of [
+      ['CREATE STREAM demo (t FLOT)', 1, 23, 4, /found "FLOT"/],
+      ['CREATE STREAM demo ()\nWITH (DATASORCE="a")', 2, 7, 9, /unknown option keys/],
+      ['CREATE', 1, 7, 0, /stream or table/],
+      ['CREATE TABLE t () WITH (FORMAT="binary")', 1, 24, 1, /not supported for table/]
+    ] as const) {
+      const { valid, errors, defines } = await check(sql);
+      assert.deepEqual([valid, defines, errors.length], [false, undefined, 1], sql);
+      assert.deepEqual([errors[0].line, errors[0].column, errors[0].length], [line, column, length], sql);
+      assert.match(errors[0].message, message);
+    }
+    assert.deepEqual([await broker.streams.list('stream'), await broker.streams.list('table')], [[], []]);
+  });
+
   it('shows the samples of a rule', async () => {
     await using broker = await startBroker();
     await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="d", FORMAT="json")');

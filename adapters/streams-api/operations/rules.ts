@@ -283,7 +283,7 @@ export const RULES: readonly Operation[] = [
     method: 'POST',
     path: '/x/rules/validate',
     ctl: 'stream check [FILE] --sql',
-    descr: 'Check a statement without making a rule: its errors with their places are the answer',
+    descr: 'Check the statement of a rule, CREATE STREAM or CREATE TABLE: its errors with their places are the answer',
     isReading: true,
     body: objectOf({ sql: text('The statement') }),
     data: objectOf({
@@ -300,15 +300,21 @@ export const RULES: readonly Operation[] = [
         })
       ),
       sources: listOf(text(), 'The streams and tables; empty if the statement is not valid, as the columns'),
-      columns: recordOf(listOf(text()), 'The columns that it reads, by stream or table; "*": all of them')
+      columns: recordOf(listOf(text()), 'The columns that it reads, by stream or table; "*": all of them'),
+      defines: optional(
+        objectOf(
+          { kind: oneOf(['stream', 'table'], 'The kind'), name: text('The name') },
+          { description: 'The stream or the table of CREATE; absent for other statements, and if there are errors' }
+        )
+      )
     }),
     example: {
       body: { sql: 'SELECT * FROM demo WHERE nosuch(1)' },
       data: { valid: false, errors: [{ line: 1, column: 26, length: 6 }], sources: [] }
     },
     run: async ({ streams }, { body: { sql } }) => {
-      const { errors, sources, columns } = await streams.rules.validateStatement(sql);
-      return { valid: errors.length === 0, errors, sources, columns };
+      const { errors, sources, columns, defines } = await streams.rules.validateStatement(sql);
+      return { valid: errors.length === 0, errors, sources, columns, ...(defines && { defines }) };
     }
   }),
   operation({

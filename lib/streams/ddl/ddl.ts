@@ -23,6 +23,11 @@ export function parseDdl(text: string): Ddl {
   return ddl;
 }
 
+/** True for a statement that begins with CREATE. @throws SqlError if no token can be read */
+export function isDefinition(text: string): boolean {
+  return typeof text === 'string' && new DdlReader(text).isWord('CREATE');
+}
+
 function readStatement(reader: DdlReader, text: string): Ddl {
   if (reader.takeKeyword('CREATE')) return { type: 'create', definition: readDefinition(reader, text) };
   if (reader.takeKeyword('SHOW')) return { type: 'show', kind: readKinds(reader) };

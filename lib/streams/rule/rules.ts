@@ -9,6 +9,8 @@ import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
 import { InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { SqlError, statementError } from '../../sql/sql-error.ts';
 import type { StreamRulesApi } from '../api.ts';
+import { definitionOf } from '../ddl/catalogue.ts';
+import { isDefinition } from '../ddl/ddl.ts';
 import type { StreamTable } from '../host.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import { parseStreamStatement } from '../statement.ts';
@@ -77,6 +79,10 @@ class StreamRuleChecks {
   async validateStatement(sql: string): Promise<StreamStatementValidation> {
     this.#host.checkRunning();
     try {
+      if (isDefinition(sql)) {
+        const { kind, name } = definitionOf(sql);
+        return { errors: [], sources: [], columns: {}, defines: { kind, name } };
+      }
       const { streams } = await this.#check(readStreamRule({ sql }, this.#host.options.ruleDefaults, true));
       const columns = streams.map(({ definition: { name }, needed }) => [name, needed === 'all' ? ['*'] : [...needed]]);
       return {
