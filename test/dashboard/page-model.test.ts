@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import { settingsOf, textsOf, withoutSecrets } from '../../adapters/dashboard/page/model/connectors.ts';
+import { settingsOf, textsOf } from '../../adapters/dashboard/page/model/connectors.ts';
 import { ctlText, curlText, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
 import {
@@ -19,7 +19,6 @@ import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
-import { paramOf, textOfParam, topicsIn } from '../../adapters/dashboard/page/model/rules.ts';
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
@@ -430,29 +429,6 @@ describe('The topology of a stream rule', () => {
   });
 });
 
-describe('Rules', () => {
-  it('finds the topics after FROM, also while the statement is not complete', () => {
-    assert.deepEqual(topicsIn('SELECT * FROM "a/#", "$events/client_connected" WHERE x = "b"'), [
-      'a/#',
-      '$events/client_connected'
-    ]);
-    assert.deepEqual(topicsIn("select a\nfrom 'b'"), ['b']);
-    assert.deepEqual(topicsIn('SELECT '), []);
-  });
-
-  it('reads the values of parameters from fields by their types', () => {
-    assert.equal(paramOf({ type: 'number' }, '5'), 5);
-    assert.equal(paramOf({ type: 'number', enum: [-1, 0] }, '-1'), -1);
-    assert.equal(paramOf({ type: 'boolean' }, ''), undefined);
-    assert.equal(paramOf({ type: 'string', required: true }, ''), '');
-    assert.deepEqual(paramOf({ type: 'object' }, textOfParam({ a: [1] })), { a: [1] });
-    assert.deepEqual(
-      ['10s', '10', '["a"]'].map((text) => paramOf({ type: 'any' }, text)),
-      ['10s', 10, ['a']]
-    );
-  });
-});
-
 describe('Options', () => {
   const option = (name: string, more: Partial<OptionRow> = {}): OptionRow => ({
     key: name,
@@ -518,16 +494,5 @@ describe('Webhooks and bridges', () => {
     const { headers } = settingsOf('webhook', { url: 'x', headers: 'Authorization: Bearer a:b\n\n x-y : z' });
     assert.deepEqual(headers, { Authorization: 'Bearer a:b', 'x-y': 'z' });
     for (const more of ['{', '[]', '1']) assert.throws(() => settingsOf('bridge', { more }), SyntaxError);
-  });
-
-  it('leaves no secret in commands that are copied', () => {
-    const copied = withoutSecrets({
-      url: 'mqtt://me:geheim@host',
-      password: 'geheim',
-      headers: { a: 'geheim' },
-      out: []
-    });
-    assert.equal(JSON.stringify(copied).includes('geheim'), false);
-    assert.equal(copied.url, 'mqtt://<login>@host');
   });
 });

@@ -1,10 +1,8 @@
 // Webhooks and bridges as forms: the options of the interface as texts of fields, and back.
+import { HIDDEN } from './copy.ts';
 
 type Settings = Readonly<Record<string, unknown>>;
 type Texts = Readonly<Record<string, string>>;
-
-/** The value that stands for a secret, and keeps it in a change. */
-export const HIDDEN = '******';
 
 /** A way to write an option as text. `read` returns undefined for an option that is left out. */
 interface Form {
@@ -121,16 +119,4 @@ function objectIn(text: string): Settings {
   const value = JSON.parse(text) as unknown;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new SyntaxError('{ ... }');
   return value as Settings;
-}
-
-/** Options whose values are secrets. */
-const SECRETS = ['headers', 'secret', 'password', 'key', 'passphrase'];
-
-/** The options with placeholders for secrets, for commands that are copied: `<password>`. */
-export function withoutSecrets(settings: Settings): Settings {
-  const shown = Object.entries(settings).map(([name, value]) => {
-    if (SECRETS.includes(name)) return [name, value === HIDDEN ? HIDDEN : `<${name}>`];
-    return [name, typeof value === 'string' && name === 'url' ? value.replace(/\/\/[^/@]*@/, '//<login>@') : value];
-  });
-  return Object.fromEntries(shown);
 }

@@ -42,7 +42,52 @@ export function curlText(
   return [...parts, quoted(base + target)].join(' ');
 }
 
-/** The command with `embermq ctl`. @param words of the action, its flags, and its arguments; an argument that begins with `-` is placed after `--` */
-export function ctlText(words: readonly string[]): string {
-  return `embermq ctl ${words.map(quoted).join(' ')}`;
+/**
+ * The command with `embermq ctl`.
+ * @param words of the action, its flags, and after `--` its arguments; `--` is left out if no argument begins with `-`
+ * @param input the standard input, for which an argument `-` stands
+ */
+export function ctlText(words: readonly string[], input?: string): string {
+  const end = words.indexOf('--');
+  const isNeeded = words.slice(end + 1).some((word) => /^-./s.test(word));
+  const shown = end < 0 || isNeeded ? words : words.toSpliced(end, 1);
+  const command = `embermq ctl ${shown.map(quoted).join(' ')}`;
+  return input === undefined ? command : `printf %s ${quoted(input)} | ${command}`;
+}
+
+/** The value that stands for a secret, and keeps it in a change. */
+export const HIDDEN = '******';
+
+/** Names of secrets: those that the broker knows by a part of their name, and those of webhooks and bridges. */
+const SECRET_NAME =
+  /passw|passphrase|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key|^(headers|key)$/i;
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+/**
+ * A value for a command that is copied: a placeholder such as `<password>` for each secret, also for the logins and the values of queries in URLs.
+ * `******`, which keeps a present secret, stays.
+ * @param marked further names of secrets
+ */
+export function withoutSecrets(value: unknown, marked = NO_NAMES): unknown {
+  if (typeof value === 'string') return withoutLogins(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => withoutSecrets(one, marked));
+  const shown = Object.entries(value).map(([name, one]) => [
+    name,
+    SECRET_NAME.test(name) || marked.has(name) ? placeholderOf(name, one) : withoutSecrets(one, marked)
+  ]);
+  return Object.fromEntries(shown);
+}
+
+function placeholderOf(name: string, value: unknown): unknown {
+  if (typeof value === 'boolean' || value === null || value === HIDDEN || value === '') return value;
+  if (typeof value !== 'object' || Array.isArray(value)) return `<${name}>`;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, placeholderOf(key, one)]));
+}
+
+function withoutLogins(text: string): string {
+  if (!text.includes('://')) return text;
+  return text
+    .replace(/:\/\/[^/?#\s]*@/g, '://<login>@')
+    .replace(/([?&][^=&#?\s]+=)(?!\*{6})[^&#\s]+/g, (_, name: string) => `${name}<${name.slice(1, -1)}>`);
 }

@@ -21,6 +21,11 @@ export interface ParamSpec {
   readonly order?: number;
 }
 
+/** The names of the parameters that are secrets. */
+export function secretsIn(specs: readonly (readonly [name: string, spec: ParamSpec])[]): ReadonlySet<string> {
+  return new Set(specs.filter(([, { type }]) => type === 'password').map(([name]) => name));
+}
+
 /** The value of a parameter from the text of its field. @returns undefined if it is left out @throws Error if it is not valid */
 export function paramOf({ type, enum: values, required }: ParamSpec, text: string): unknown {
   if (values !== undefined) return values.find((value) => `${value}` === text);

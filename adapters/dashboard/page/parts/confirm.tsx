@@ -16,23 +16,8 @@ export function forAdministrators(
   return { disabled: !mayDo || !isReady, title: mayDo ? reason : T.errors.forbidden };
 }
 
-/** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
-export function Action({
-  name,
-  label,
-  title = label,
-  text,
-  submit = label,
-  fields = [],
-  initial,
-  isDangerous = false,
-  done,
-  run,
-  onDone,
-  children,
-  kind = '',
-  prevented
-}: {
+/** The properties of an `Action`. */
+interface ActionProps {
   /** The name by which an address opens the dialog: `do=kick`. */
   readonly name?: string;
   readonly label: ComponentChildren;
@@ -53,7 +38,28 @@ export function Action({
   readonly kind?: string;
   /** The reason why no one can do this at present; undefined: an administrator can. */
   readonly prevented?: string | undefined;
-}) {
+  /** The dialog is as wide as the page, for code. */
+  readonly isWide?: boolean;
+}
+
+/** A button that asks for the values of an action, and then performs it. Viewers see it, but cannot use it. */
+export function Action({
+  name,
+  label,
+  title = label,
+  text,
+  submit = label,
+  fields = [],
+  initial,
+  isDangerous = false,
+  done,
+  run,
+  onDone,
+  children,
+  kind = '',
+  prevented,
+  isWide = false
+}: ActionProps) {
   const [isClicked, setClicked] = useState(false);
   const isAsked = name !== undefined && choice('do') === name;
   const isOpen = isAdministrator.value && prevented === undefined && (isClicked || isAsked);
@@ -72,7 +78,7 @@ export function Action({
         {label}
       </button>
       {isOpen && (
-        <Dialog title={title as string} onClose={close}>
+        <Dialog title={title as string} isWide={isWide} onClose={close}>
           <div class="action">
             {text && <p>{text}</p>}
             <Form

@@ -24,22 +24,24 @@ export function CopyButton({ text, label = T.value.copy }: { readonly text: stri
   );
 }
 
-/** The commands that do the same as an action or a list of the page. Neither contains a secret. */
-export function CopyAs({
-  request,
-  of = 'api',
-  ctl
-}: {
+/** A request, and the action of `embermq ctl` that sends it. */
+export interface Copied {
   readonly request: CopiedRequest;
   /** The interface of the request: the management interface, or that of stream rules. */
   readonly of?: 'api' | 'streams';
+  /** The words of the action. */
   readonly ctl?: readonly string[] | undefined;
-}) {
+  /** The standard input of the action, for which `-` in its words stands. */
+  readonly input?: string | undefined;
+}
+
+/** The commands that do the same as an action or a list of the page. Neither contains a secret. */
+export function CopyAs({ request, of = 'api', ctl, input }: Copied) {
   const name = session.value?.id ?? '';
   return (
     <span class="copy-as">
       <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf(of), name, request)} />
-      {ctl && <CopyButton label={T.copy.ctl} text={ctlText(ctl)} />}
+      {ctl && <CopyButton label={T.copy.ctl} text={ctlText(ctl, input)} />}
     </span>
   );
 }

@@ -1,10 +1,14 @@
+import type { ComponentChildren } from 'preact';
 import { type ParamSpec, paramOf, textOfParam } from '../model/rules.ts';
 import { T } from '../texts.ts';
-import { type FieldRow, Form } from './fields.tsx';
+import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
 import { InputError } from './problem.tsx';
 
 /** Values by the names of properties. */
 export type Properties = Readonly<Record<string, unknown>>;
+
+/** Properties with their descriptions, in the order of the form. */
+type Specs = readonly (readonly [name: string, spec: ParamSpec])[];
 
 /** The field with the properties that have none, as JSON. */
 const OTHERS = '(others)';
@@ -16,15 +20,18 @@ export function PropertiesForm({
   submit,
   hasOthers = false,
   onSubmit,
-  onCancel
+  onCancel,
+  copies
 }: {
-  readonly specs: readonly (readonly [name: string, spec: ParamSpec])[];
+  readonly specs: Specs;
   readonly values: Properties;
   readonly submit: string;
   /** Properties that are not described may be given as well. */
   readonly hasOthers?: boolean;
   readonly onSubmit: (properties: Properties) => Promise<unknown>;
   readonly onCancel: () => void;
+  /** The commands to copy for properties; not shown while a field is not valid. */
+  readonly copies?: (properties: Properties) => ComponentChildren;
 }) {
   const known = new Map(specs);
   const others = Object.fromEntries(Object.entries(values).filter(([name]) => !known.has(name)));
@@ -54,14 +61,26 @@ export function PropertiesForm({
       }}
       submit={submit}
       onCancel={onCancel}
-      onSubmit={async (texts) => {
-        const given = specs
-          .map(([name, spec]) => [name, propertyIn(name, spec, texts[name] ?? '')] as const)
-          .filter(([, value]) => value !== undefined);
-        await onSubmit({ ...objectIn(T.properties.others, texts[OTHERS] ?? ''), ...Object.fromEntries(given) });
-      }}
-    />
+      onSubmit={async (texts) => onSubmit(propertiesIn(specs, texts))}
+    >
+      {copies &&
+        ((texts) => {
+          try {
+            return copies(propertiesIn(specs, texts));
+          } catch {
+            return null; // the form says which field is not valid
+          }
+        })}
+    </Form>
   );
+}
+
+/** The properties in the fields of a form. @throws InputError that names the field which is not valid */
+function propertiesIn(specs: Specs, texts: FieldTexts): Properties {
+  const given = specs
+    .map(([name, spec]) => [name, propertyIn(name, spec, texts[name] ?? '')] as const)
+    .filter(([, value]) => value !== undefined);
+  return { ...objectIn(T.properties.others, texts[OTHERS] ?? ''), ...Object.fromEntries(given) };
 }
 
 /** The object in a text. @param label of its field @throws InputError if it is not an object in JSON */

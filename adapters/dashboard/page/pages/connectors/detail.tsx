@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { go, hrefOf } from '../../app/place.ts';
 import { request } from '../../app/requests.ts';
-import { type ConnectorKind, HIDDEN } from '../../model/connectors.ts';
+import type { ConnectorKind } from '../../model/connectors.ts';
+import { HIDDEN } from '../../model/copy.ts';
 import { countText } from '../../model/format.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';

@@ -1,6 +1,7 @@
 import { request } from '../../app/requests.ts';
 import { isAdministrator } from '../../app/session.ts';
-import { type ConnectorKind, HIDDEN, settingsOf, textsOf, withoutSecrets } from '../../model/connectors.ts';
+import { type ConnectorKind, settingsOf, textsOf } from '../../model/connectors.ts';
+import { HIDDEN, withoutSecrets } from '../../model/copy.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
@@ -75,6 +76,7 @@ export function Add({ kind, onDone }: { readonly kind: ConnectorKind; readonly o
   const bodyOf = (texts: FieldTexts) => ({ name: texts.name ?? '', ...read(kind, texts) });
   return (
     <Action
+      name="add"
       label={C.add[kind]}
       submit={C.make}
       fields={[NAME, ...FIELDS[kind]]}
@@ -82,7 +84,9 @@ export function Add({ kind, onDone }: { readonly kind: ConnectorKind; readonly o
       run={(texts) => request('POST', PATHS[kind], { body: bodyOf(texts) })}
       onDone={onDone}
     >
-      {(texts) => <Copies method="POST" path={PATHS[kind]} bodyOf={() => bodyOf(texts)} />}
+      {(texts) => (
+        <Copies method="POST" path={PATHS[kind]} bodyOf={() => bodyOf(texts)} ctl={[`${kind}s`, 'add', '-']} />
+      )}
     </Action>
   );
 }
@@ -113,7 +117,14 @@ export function Change({ kind, row: { name, settings }, onDone }: ConnectorActio
       run={(texts) => request('PUT', `${PATHS[kind]}/{name}`, { params: { name }, body: read(kind, texts, settings) })}
       onDone={onDone}
     >
-      {(texts) => <Copies method="PUT" path={path} bodyOf={() => read(kind, texts, settings)} />}
+      {(texts) => (
+        <Copies
+          method="PUT"
+          path={path}
+          bodyOf={() => read(kind, texts, settings)}
+          ctl={[`${kind}s`, 'change', '--', name, '-']}
+        />
+      )}
     </Action>
   );
 }
@@ -127,21 +138,23 @@ export function OfApp({ label }: { readonly label: string }) {
   );
 }
 
-/** The request as a command, with placeholders for secrets. Nothing while a field is not valid. */
+/** The commands of a request, with placeholders for secrets. Nothing while a field is not valid. */
 function Copies({
   method,
   path,
-  bodyOf
+  bodyOf,
+  ctl
 }: {
   readonly method: 'POST' | 'PUT';
   readonly path: string;
   readonly bodyOf: () => Readonly<Record<string, unknown>>;
+  readonly ctl: readonly string[];
 }) {
-  let body: Readonly<Record<string, unknown>>;
+  let body: unknown;
   try {
     body = withoutSecrets(bodyOf());
   } catch {
     return null;
   }
-  return <CopyAs request={{ method, path, body }} />;
+  return <CopyAs request={{ method, path, body }} ctl={ctl} input={JSON.stringify(body)} />;
 }

@@ -34,7 +34,7 @@ export function StartStop({
       >
         <CopyAs
           request={{ method: 'POST', path: `${PATHS[kind]}/${encodeURIComponent(name)}/${verb}` }}
-          ctl={[`${kind}s`, verb, name]}
+          ctl={[`${kind}s`, verb, '--', name]}
         />
       </Action>
     </div>

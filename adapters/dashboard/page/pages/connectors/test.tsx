@@ -1,5 +1,5 @@
 import { RequestError, request } from '../../app/requests.ts';
-import { HIDDEN } from '../../model/connectors.ts';
+import { HIDDEN } from '../../model/copy.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { T } from '../../texts.ts';

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { DataOf } from '../../../../management/client/index.ts';
 import { get, remove, request } from '../../app/requests.ts';
+import { withoutSecrets } from '../../model/copy.ts';
 import { countText } from '../../model/format.ts';
-import type { ParamSpec } from '../../model/rules.ts';
+import { type ParamSpec, secretsIn } from '../../model/rules.ts';
 import { Action, forAdministrators } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
@@ -102,7 +103,7 @@ function Check({ id, onDone }: ButtonProps) {
     >
       <CopyAs
         request={{ method: 'POST', path: `/resources/${encodeURIComponent(id)}` }}
-        ctl={['resources', 'start', id]}
+        ctl={['resources', 'start', '--', id]}
       />
     </Action>
   );
@@ -122,7 +123,7 @@ function Remove({ id, onDone }: ButtonProps) {
     >
       <CopyAs
         request={{ method: 'DELETE', path: `/resources/${encodeURIComponent(id)}` }}
-        ctl={['resources', 'remove', id]}
+        ctl={['resources', 'remove', '--', id]}
       />
     </Action>
   );
@@ -159,11 +160,15 @@ function EditDialog({ resource, types, onDone, onClose }: EditProps & { readonly
   const [description, setDescription] = useState(resource?.description ?? '');
   const [isTried, setTried] = useState('true');
   const type = types.find((one) => one.name === name);
+  const specs = Object.entries((type?.params ?? {}) as Readonly<Record<string, ParamSpec>>).sort(
+    ([, a], [, b]) => (a.order ?? 99) - (b.order ?? 99)
+  );
+  const bodyOf = (config: unknown) =>
+    resource === undefined ? { type: name, config, description, ...(id !== '' && { id }) } : { config, description };
   const save = async (config: Properties) => {
-    if (resource !== undefined) {
-      await request('PUT', '/resources/{id}', { params: { id: resource.id }, body: { config, description } });
-    } else {
-      const body = { type: name, config, description, ...(id !== '' && { id }) };
+    const body = bodyOf(config);
+    if (resource !== undefined) await request('PUT', '/resources/{id}', { params: { id: resource.id }, body });
+    else {
       if (isTried === 'true') await request('POST', '/resources', { query: { test: true }, body });
       await request('POST', '/resources', { body });
     }
@@ -199,16 +204,28 @@ function EditDialog({ resource, types, onDone, onClose }: EditProps & { readonly
         {type && (
           <PropertiesForm
             key={name}
-            specs={Object.entries(type.params as Readonly<Record<string, ParamSpec>>).sort(
-              ([, a], [, b]) => (a.order ?? 99) - (b.order ?? 99)
-            )}
+            specs={specs}
             values={(resource?.config ?? {}) as Properties}
             submit={R.save}
             onCancel={onClose}
             onSubmit={save}
+            copies={(config) => (
+              <ResourceCopies id={resource?.id} body={bodyOf(withoutSecrets(config, secretsIn(specs)))} />
+            )}
           />
         )}
       </div>
     </Dialog>
   );
+}
+
+/** The commands that save a resource. @param id undefined: a new one */
+function ResourceCopies({ id, body }: { readonly id: string | undefined; readonly body: object }) {
+  const input = JSON.stringify(body);
+  if (id === undefined)
+    return (
+      <CopyAs request={{ method: 'POST', path: '/resources', body }} ctl={['resources', 'add', '-']} input={input} />
+    );
+  const path = `/resources/${encodeURIComponent(id)}`;
+  return <CopyAs request={{ method: 'PUT', path, body }} ctl={['resources', 'change', '--', id, '-']} input={input} />;
 }

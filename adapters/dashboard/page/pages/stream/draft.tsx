@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import { choice, go } from '../../app/place.ts';
 import { streams } from '../../app/streams.ts';
+import { withoutSecrets } from '../../model/copy.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
+import { CopyAs } from '../../parts/copy.tsx';
 import { Editor } from '../../parts/editor/editor.tsx';
 import { Faults } from '../../parts/editor/faults.tsx';
 import { Field } from '../../parts/fields.tsx';
@@ -122,6 +124,7 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
             {rule === undefined ? T.rules.create : T.rules.save}
           </button>
           {!isChanged && <span class="aside">{T.rules.unchanged}</span>}
+          {isChanged && (rule?.id ?? id) !== '' && <Copies rule={rule} id={rule?.id ?? id} typed={typed} />}
         </div>
       </section>
       <TestRun
@@ -132,6 +135,34 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
         onError={setError}
       />
     </div>
+  );
+}
+
+/** The commands that save a draft. Nothing while its options are not valid. */
+function Copies({
+  rule,
+  id,
+  typed
+}: {
+  readonly rule: StreamRule | undefined;
+  readonly id: string;
+  readonly typed: Typed;
+}) {
+  let body: object;
+  try {
+    body = bodyOf(rule, id, { ...typed, actions: withoutSecrets(typed.actions) as readonly Sink[] });
+  } catch {
+    return null;
+  }
+  const shared = { of: 'streams', input: JSON.stringify(body) } as const;
+  return rule === undefined ? (
+    <CopyAs {...shared} request={{ method: 'POST', path: '/rules', body }} ctl={['stream', 'add', '--', id, '-']} />
+  ) : (
+    <CopyAs
+      {...shared}
+      request={{ method: 'PUT', path: `/rules/${encodeURIComponent(id)}`, body }}
+      ctl={['stream', 'change', '--', id, '-']}
+    />
   );
 }
 

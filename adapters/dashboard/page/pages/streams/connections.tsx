@@ -1,13 +1,14 @@
 import { streams } from '../../app/streams.ts';
 import type { TypeRow } from '../../model/streams.ts';
 import { Action } from '../../parts/confirm.tsx';
+import { type Copied, CopyAs } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/facts.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import type { Properties } from '../../parts/properties.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
-import { EntryButton } from './entry.tsx';
+import { type Entry, EntryButton } from './entry.tsx';
 
 const S = T.streamRules;
 const EVERY_MS = 5_000;
@@ -22,6 +23,30 @@ interface Connection {
 
 const KINDS = { connected: 'good', connecting: 'warn', disconnected: 'quiet' } as const;
 
+const PATH = '/connections';
+
+function pathOf(id: string): string {
+  return `${PATH}/${encodeURIComponent(id)}`;
+}
+
+function newBody({ name, type, properties }: Entry) {
+  return { id: name, typ: type, props: properties };
+}
+
+/** The commands that make a connection. */
+function addedBy(entry: Entry): Copied {
+  const body = newBody(entry);
+  const ctl = ['stream', 'add-connection', '-'];
+  return { of: 'streams', request: { method: 'POST', path: PATH, body }, ctl, input: JSON.stringify(body) };
+}
+
+/** The commands that change a connection. */
+function changedBy({ name, properties }: Entry): Copied {
+  const body = { props: properties };
+  const ctl = ['stream', 'change-connection', '--', name, '-'];
+  return { of: 'streams', request: { method: 'PUT', path: pathOf(name), body }, ctl, input: JSON.stringify(body) };
+}
+
 /** The connections to other servers, with their state. */
 export function Connections() {
   const types = useLoaded('types', async (signal) => {
@@ -30,11 +55,9 @@ export function Connections() {
   });
   const { value, error, reload } = useLoaded(
     'connections',
-    async (signal, isBackground) =>
-      (await streams('GET', '/connections', { signal, isBackground })) as readonly Connection[],
+    async (signal, isBackground) => (await streams('GET', PATH, { signal, isBackground })) as readonly Connection[],
     { everyMs: EVERY_MS }
   );
-  const pathOf = (id: string) => `/connections/${encodeURIComponent(id)}`;
   return (
     <section class="stack">
       <div class="sample-head">
@@ -43,9 +66,8 @@ export function Connections() {
           label={S.addConnection}
           entry={undefined}
           types={types.value ?? []}
-          save={({ name, type, properties }) =>
-            streams('POST', '/connections', { body: { id: name, typ: type, props: properties } })
-          }
+          save={(entry) => streams('POST', PATH, { body: newBody(entry) })}
+          copied={addedBy}
           onDone={reload}
         />
       </div>
@@ -76,30 +98,47 @@ export function Connections() {
           },
           {
             head: '',
-            cell: ({ id, typ, props }) => (
-              <span class="section-actions">
-                <EntryButton
-                  label={T.rules.change}
-                  entry={{ name: id, type: typ, properties: props }}
-                  types={[]}
-                  save={({ properties }) => streams('PUT', pathOf(id), { body: { props: properties } })}
-                  onDone={reload}
-                />
-                <Action
-                  label={T.rules.remove}
-                  title={S.removeConnection}
-                  text={S.removeSectionText}
-                  kind="small"
-                  isDangerous
-                  done={S.connectionRemoved}
-                  run={() => streams('DELETE', pathOf(id))}
-                  onDone={reload}
-                />
-              </span>
-            )
+            cell: (connection) => <RowActions connection={connection} onDone={reload} />
           }
         ]}
       />
     </section>
+  );
+}
+
+function RowActions({
+  connection: { id, typ, props },
+  onDone
+}: {
+  readonly connection: Connection;
+  readonly onDone: () => void;
+}) {
+  return (
+    <span class="section-actions">
+      <EntryButton
+        label={T.rules.change}
+        entry={{ name: id, type: typ, properties: props }}
+        types={[]}
+        save={({ properties }) => streams('PUT', pathOf(id), { body: { props: properties } })}
+        copied={changedBy}
+        onDone={onDone}
+      />
+      <Action
+        label={T.rules.remove}
+        title={S.removeConnection}
+        text={S.removeSectionText}
+        kind="small"
+        isDangerous
+        done={S.connectionRemoved}
+        run={() => streams('DELETE', pathOf(id))}
+        onDone={onDone}
+      >
+        <CopyAs
+          of="streams"
+          request={{ method: 'DELETE', path: pathOf(id) }}
+          ctl={['stream', 'drop-connection', '--', id]}
+        />
+      </Action>
+    </span>
   );
 }

@@ -1,7 +1,10 @@
 import { useState } from 'preact/hooks';
 import { streams } from '../../app/streams.ts';
+import { withoutSecrets } from '../../model/copy.ts';
+import { secretsIn } from '../../model/rules.ts';
 import { specsOf, type TypeDetails } from '../../model/streams.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
+import { type Copied, CopyAs } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
@@ -26,6 +29,7 @@ export function EntryButton({
   entry,
   types,
   save,
+  copied,
   onDone
 }: {
   readonly label: string;
@@ -35,6 +39,8 @@ export function EntryButton({
   readonly types: readonly string[];
   /** @returns the sentence that the service answers */
   readonly save: (entry: Entry) => Promise<unknown>;
+  /** The commands that save an entry. */
+  readonly copied: (entry: Entry) => Copied;
   readonly onDone: () => void;
 }) {
   const [isOpen, setOpen] = useState(false);
@@ -53,6 +59,7 @@ export function EntryButton({
           title={label}
           entry={entry}
           types={types}
+          copied={copied}
           onClose={() => setOpen(false)}
           onSave={async (changed) => {
             notify(`${await save(changed)}`);
@@ -69,12 +76,14 @@ function EntryDialog({
   title,
   entry,
   types,
+  copied,
   onClose,
   onSave
 }: {
   readonly title: string;
   readonly entry: Entry | undefined;
   readonly types: readonly string[];
+  readonly copied: (entry: Entry) => Copied;
   readonly onClose: () => void;
   readonly onSave: (entry: Entry) => Promise<void>;
 }) {
@@ -84,6 +93,7 @@ function EntryDialog({
     `source ${type}`,
     async (signal) => (await streams('GET', `/metadata/sources/${encodeURIComponent(type)}`, { signal })) as TypeDetails
   );
+  const specs = specsOf(details?.properties ?? []);
   return (
     <Dialog title={title} onClose={onClose}>
       <div class="action">
@@ -105,7 +115,7 @@ function EntryDialog({
         {details && (
           <PropertiesForm
             key={type}
-            specs={specsOf(details.properties)}
+            specs={specs}
             values={entry?.properties ?? {}}
             submit={T.rules.save}
             hasOthers
@@ -114,6 +124,13 @@ function EntryDialog({
               if (name === '') throw new InputError(S.needsName);
               await onSave({ name, type, properties });
             }}
+            copies={(properties) =>
+              name !== '' && (
+                <CopyAs
+                  {...copied({ name, type, properties: withoutSecrets(properties, secretsIn(specs)) as Properties })}
+                />
+              )
+            }
           />
         )}
       </div>

@@ -1,6 +1,9 @@
 import { RequestError } from '../../app/requests.ts';
 import { streams } from '../../app/streams.ts';
+import { withoutSecrets } from '../../model/copy.ts';
 import { Action } from '../../parts/confirm.tsx';
+import { CopyAs } from '../../parts/copy.tsx';
+import type { FieldTexts } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
@@ -8,6 +11,7 @@ import { T } from '../../texts.ts';
 
 const S = T.streamRules;
 const TYPES = ['functions', 'sources', 'sinks'] as const;
+const SCRIPTS = '/udf/javascript';
 
 interface Plugin {
   readonly type: (typeof TYPES)[number];
@@ -78,14 +82,17 @@ export function Plugins() {
                   isDangerous
                   fields={[{ name: 'now', label: S.pluginStop, type: 'flag', help: S.pluginStopHelp }]}
                   done={S.pluginRemoved}
-                  run={({ now }) =>
-                    streams(
-                      'DELETE',
-                      `/plugins/${type}/${encodeURIComponent(name)}${now === 'true' ? '?restart=1' : ''}`
-                    )
-                  }
+                  run={({ now }) => streams('DELETE', removalOf(type, name, now))}
                   onDone={reload}
-                />
+                >
+                  {({ now }) => (
+                    <CopyAs
+                      of="streams"
+                      request={{ method: 'DELETE', path: removalOf(type, name, now) }}
+                      ctl={['stream', 'drop-plugin', ...(now === 'true' ? ['--force'] : []), '--', type, name]}
+                    />
+                  )}
+                </Action>
               )
           }
         ]}
@@ -95,12 +102,29 @@ export function Plugins() {
   );
 }
 
+/** The path that deletes a plugin. @param now `true`: the stream service stops, so that it takes effect */
+function removalOf(type: string, name: string, now = ''): string {
+  return `/plugins/${type}/${encodeURIComponent(name)}${now === 'true' ? '?restart=1' : ''}`;
+}
+
+function listed(text = ''): readonly string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+}
+
+function pluginOf({ name = '', file = '', functions, shellParas }: FieldTexts) {
+  const [exported, given] = [listed(functions), listed(shellParas)];
+  return {
+    name,
+    file,
+    ...(exported.length > 0 && { functions: exported }),
+    ...(given.length > 0 && { shellParas: given })
+  };
+}
+
 function AddPlugin({ onDone }: { readonly onDone: () => void }) {
-  const listed = (text = '') =>
-    text
-      .split(',')
-      .map((part) => part.trim())
-      .filter((part) => part !== '');
   return (
     <Action
       label={S.addPlugin}
@@ -114,27 +138,28 @@ function AddPlugin({ onDone }: { readonly onDone: () => void }) {
         { name: 'shellParas', label: S.shellArguments, help: S.shellArgumentsHelp, isMinor: true }
       ]}
       done={S.pluginAdded}
-      run={({ type = '', name = '', file = '', functions, shellParas }) => {
-        const [exported, given] = [listed(functions), listed(shellParas)];
-        const body = {
-          name,
-          file,
-          ...(exported.length > 0 && { functions: exported }),
-          ...(given.length > 0 && { shellParas: given })
-        };
-        return streams('POST', `/plugins/${type}`, { body });
-      }}
+      run={({ type = '', ...texts }) => streams('POST', `/plugins/${type}`, { body: pluginOf(texts) })}
       onDone={onDone}
-    />
+    >
+      {({ type = TYPES[0], ...texts }) => {
+        const body = withoutSecrets(pluginOf(texts)) as ReturnType<typeof pluginOf>;
+        const isOfCtl = body.functions === undefined && body.shellParas === undefined;
+        return (
+          <CopyAs
+            of="streams"
+            request={{ method: 'POST', path: `/plugins/${type}`, body }}
+            ctl={isOfCtl ? ['stream', 'add-plugin', '--', type, body.name, body.file] : undefined}
+          />
+        );
+      }}
+    </Action>
   );
 }
 
 function Scripts() {
   const { value, error, reload } = useLoaded('scripts', async (signal) => {
-    const ids = (await streams('GET', '/udf/javascript', { signal })) as readonly string[];
-    return Promise.all(
-      ids.map(async (id) => (await streams('GET', `/udf/javascript/${encodeURIComponent(id)}`, { signal })) as Script)
-    );
+    const ids = (await streams('GET', SCRIPTS, { signal })) as readonly string[];
+    return Promise.all(ids.map(async (id) => (await streams('GET', scriptPath(id), { signal })) as Script));
   });
   return (
     <section class="stack">
@@ -169,9 +194,11 @@ function Scripts() {
                   kind="small"
                   isDangerous
                   done={S.scriptRemoved}
-                  run={() => streams('DELETE', `/udf/javascript/${encodeURIComponent(script.id)}`)}
+                  run={() => streams('DELETE', scriptPath(script.id))}
                   onDone={reload}
-                />
+                >
+                  <CopyAs of="streams" request={{ method: 'DELETE', path: scriptPath(script.id) }} />
+                </Action>
               </span>
             )
           }
@@ -181,9 +208,22 @@ function Scripts() {
   );
 }
 
+function scriptPath(id: string): string {
+  return `${SCRIPTS}/${encodeURIComponent(id)}`;
+}
+
 function EditScript({ script, onDone }: { readonly script: Script | undefined; readonly onDone: () => void }) {
+  const bodyOf = ({ id = '', script: code = '', description = '', isAgg }: FieldTexts) => ({
+    id: script?.id ?? id,
+    script: code,
+    description,
+    isAgg: isAgg === 'true'
+  });
+  const target = script === undefined ? SCRIPTS : scriptPath(script.id);
+  const method = script === undefined ? 'POST' : 'PUT';
   return (
     <Action
+      isWide
       label={script === undefined ? S.addScript : T.rules.change}
       title={script === undefined ? S.addScript : S.changeScript}
       text={S.scriptText}
@@ -193,7 +233,7 @@ function EditScript({ script, onDone }: { readonly script: Script | undefined; r
         ...(script === undefined
           ? [{ name: 'id', label: T.access.name, help: S.scriptNameHelp, isRequired: true }]
           : []),
-        { name: 'script', label: S.script, type: 'lines' as const, isRequired: true },
+        { name: 'script', label: S.script, type: 'lines' as const, rows: 12, isRequired: true },
         { name: 'description', label: T.rules.description },
         { name: 'isAgg', label: S.aggregate, help: S.aggregateHelp, type: 'flag' as const }
       ]}
@@ -203,13 +243,10 @@ function EditScript({ script, onDone }: { readonly script: Script | undefined; r
         isAgg: script?.isAgg ? 'true' : ''
       }}
       done={S.scriptSaved}
-      run={({ id = '', script: text, description, isAgg }) => {
-        const body = { id: script?.id ?? id, script: text, description, isAgg: isAgg === 'true' };
-        return script === undefined
-          ? streams('POST', '/udf/javascript', { body })
-          : streams('PUT', `/udf/javascript/${encodeURIComponent(script.id)}`, { body });
-      }}
+      run={(texts) => streams(method, target, { body: bodyOf(texts) })}
       onDone={onDone}
-    />
+    >
+      {(texts) => <CopyAs of="streams" request={{ method, path: target, body: bodyOf(texts) }} />}
+    </Action>
   );
 }

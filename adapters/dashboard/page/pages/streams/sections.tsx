@@ -1,6 +1,7 @@
 import { streams } from '../../app/streams.ts';
 import type { TypeRow } from '../../model/streams.ts';
 import { Action } from '../../parts/confirm.tsx';
+import { type Copied, CopyAs } from '../../parts/copy.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import type { Properties } from '../../parts/properties.tsx';
@@ -12,6 +13,16 @@ const S = T.streamRules;
 
 function pathOf({ type, name }: Pick<Entry, 'type' | 'name'>): string {
   return `/metadata/sources/${encodeURIComponent(type)}/confKeys/${encodeURIComponent(name)}`;
+}
+
+/** The commands that save a section. */
+function copiedOf({ type, name, properties }: Entry): Copied {
+  return {
+    of: 'streams',
+    request: { method: 'PUT', path: pathOf({ type, name }), body: properties },
+    ctl: ['stream', 'set-section', '--', type, name, '-'],
+    input: JSON.stringify(properties)
+  };
 }
 
 /** The sections of properties of sources, which streams select with CONF_KEY. */
@@ -32,7 +43,14 @@ export function Sections() {
     <section class="stack">
       <div class="sample-head">
         <h2>{S.sections}</h2>
-        <EntryButton label={S.addSection} entry={undefined} types={value?.types ?? []} save={save} onDone={reload} />
+        <EntryButton
+          label={S.addSection}
+          entry={undefined}
+          types={value?.types ?? []}
+          save={save}
+          copied={copiedOf}
+          onDone={reload}
+        />
       </div>
       <p class="aside">{S.sectionsAbout}</p>
       <Table
@@ -55,7 +73,14 @@ export function Sections() {
             head: '',
             cell: (entry) => (
               <span class="section-actions">
-                <EntryButton label={T.rules.change} entry={entry} types={[]} save={save} onDone={reload} />
+                <EntryButton
+                  label={T.rules.change}
+                  entry={entry}
+                  types={[]}
+                  save={save}
+                  copied={copiedOf}
+                  onDone={reload}
+                />
                 <Action
                   label={T.rules.remove}
                   title={S.removeSection}
@@ -65,7 +90,13 @@ export function Sections() {
                   done={S.sectionRemoved}
                   run={() => streams('DELETE', pathOf(entry))}
                   onDone={reload}
-                />
+                >
+                  <CopyAs
+                    of="streams"
+                    request={{ method: 'DELETE', path: pathOf(entry) }}
+                    ctl={['stream', 'drop-section', '--', entry.type, entry.name]}
+                  />
+                </Action>
               </span>
             )
           }
