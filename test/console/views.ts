@@ -21,6 +21,8 @@ export const VIEWS: readonly string[] = [
   'rules',
   'stream-rules',
   'stream-rules?tab=streams',
+  'stream-rules?tab=schemas',
+  'stream?kind=table',
   'stream-rule',
   'rule',
   'rule?id=hot',

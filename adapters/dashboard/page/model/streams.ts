@@ -266,3 +266,20 @@ export function contentsOf(
     return undefined;
   }
 }
+
+const PROTO =
+  /\/\/.*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[{}]|\bpackage\s+([\w.]+)|\bmessage\s+(\w+)/g;
+
+/** The messages of a .proto file as SCHEMAID names them after the schema, with the package and without those in other messages. */
+export function messagesIn(content: string): readonly string[] {
+  const names: string[] = [];
+  let space = '';
+  let level = 0;
+  for (const [found, ofPackage, message] of content.matchAll(PROTO)) {
+    if (found === '{') level++;
+    else if (found === '}') level--;
+    else if (ofPackage !== undefined) space = `${ofPackage}.`;
+    else if (message !== undefined && level === 0) names.push(message);
+  }
+  return names.map((name) => space + name);
+}

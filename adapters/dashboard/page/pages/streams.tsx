@@ -7,6 +7,7 @@ import { Definitions } from './streams/definitions.tsx';
 import { Plugins } from './streams/plugins.tsx';
 import { Rules } from './streams/rules.tsx';
 import { Ruleset } from './streams/ruleset.tsx';
+import { Schemas } from './streams/schemas.tsx';
 import { Sections } from './streams/sections.tsx';
 import { Types } from './streams/types.tsx';
 
@@ -19,12 +20,13 @@ const TABS = {
   sources: { text: S.sources, path: '/metadata/sources', ctl: undefined },
   sinks: { text: S.sinks, path: '/metadata/sinks', ctl: undefined },
   connections: { text: S.connections, path: '/connections', ctl: ['stream', 'connections'] },
+  schemas: { text: S.schemas, path: '/schemas/protobuf', ctl: ['stream', 'schemas'] },
   plugins: { text: S.plugins, path: '/plugins/functions', ctl: ['stream', 'plugins', 'functions'] },
   transfer: { text: S.transfer, path: undefined, ctl: undefined }
 } as const;
 type TabName = keyof typeof TABS;
 
-/** The rules over streams, and what they use: streams, tables, sources, sinks, connections and plugins. */
+/** The rules over streams, and what they use: streams, tables, sources, sinks, connections, schemas and plugins. */
 export function Page() {
   const chosen = choice('tab');
   const tab = Object.hasOwn(TABS, chosen) ? (chosen as TabName) : 'rules';
@@ -59,6 +61,7 @@ function Shown({ tab }: { readonly tab: TabName }) {
   if (tab === 'tables') return <Definitions key="table" kind="table" />;
   if (tab === 'sinks') return <Types key="sinks" of="sinks" />;
   if (tab === 'connections') return <Connections />;
+  if (tab === 'schemas') return <Schemas />;
   if (tab === 'plugins') return <Plugins />;
   if (tab === 'transfer') return <Ruleset />;
   if (tab === 'rules') return <Rules />;
