@@ -1,11 +1,12 @@
 // The pages of stream rules in a real browser.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { protobufFormat } from 'embermq/streams/protobuf';
 import type { Page } from 'playwright-core';
 import { FakePlugins } from '../streams-api/fake-plugins.ts';
 import { startConsole } from '../support/dashboard.ts';
 import { logIn, openTab, settled } from './browser.ts';
-import { describeConsole, seriousFindings } from './setup.ts';
+import { describeConsole, type ServedConsole, seriousFindings } from './setup.ts';
 
 /** Replace the statement in the editor. */
 async function write(page: Page, sql: string): Promise<void> {
@@ -15,7 +16,7 @@ async function write(page: Page, sql: string): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
-describeConsole('Streams', (served) => {
+function declareTests(served: ServedConsole): void {
   const DEMO = 'CREATE STREAM demo (t FLOAT) WITH (DATASOURCE="sensors/+/state", FORMAT="JSON")';
 
   it('writes a stream rule: completion, an error at its place, a test with real messages, a sink; then watches, changes and deletes it', async () => {
@@ -107,21 +108,29 @@ describeConsole('Streams', (served) => {
     const { page } = tab;
     await page.getByRole('link', { name: 'New stream' }).click();
     await write(page, 'CREATE STREAM rooms (t FLOT) WITH (DATASOURCE="rooms/+")');
-    await page.getByRole('button', { name: 'New stream' }).click();
     await page
       .getByRole('alert')
       .filter({ hasText: /Line 1, column 24:.*found "FLOT"/ })
       .waitFor();
-    await page.locator('.cm-lintRange-error', { hasText: 'F' }).waitFor();
+    await page.locator('.cm-lintRange-error', { hasText: 'FLOT' }).waitFor();
+    await write(page, 'SELECT * FROM rooms');
+    await page.getByRole('alert').filter({ hasText: 'CREATE STREAM or CREATE TABLE is needed here' }).waitFor();
+    await write(page, 'CREATE STREAM demo () WITH (DATASOURCE="rooms/+")');
+    await page.getByText('There is already a stream with this name').waitFor();
     await write(page, 'CREATE STREAM rooms (t FLOAT) WITH (DATASOURCE="rooms/+")');
+    await page.getByText('There is already a stream').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'New stream' }).click();
     await page.getByRole('link', { name: 'rooms' }).click();
     await page.getByRole('cell', { name: 'float' }).waitFor();
     await write(page, 'CREATE STREAM rooms (t FLOAT, floor BIGINT) WITH (DATASOURCE="rooms/+")');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('cell', { name: 'bigint' }).waitFor();
+    await write(page, 'CREATE STREAM halls () WITH (DATASOURCE="halls")');
+    await page.getByText('saving makes or replaces halls, and leaves rooms as it is').waitFor();
     await page.getByRole('link', { name: 'New rule over it' }).click();
     await page.locator('.cm-content', { hasText: 'FROM rooms' }).waitFor();
+    await write(page, 'CREATE STREAM halls () WITH (DATASOURCE="halls")');
+    await page.getByRole('alert').filter({ hasText: 'A rule has a SELECT statement' }).waitFor();
     await served.broker.streams.rules.create({ id: 'over', sql: 'SELECT t FROM rooms', actions: [{ log: {} }] });
     await page.goto(`${served.base}/stream?name=rooms`);
     const dialog = page.getByRole('dialog');
@@ -163,6 +172,60 @@ describeConsole('Streams', (served) => {
     await page.getByRole('button', { name: 'Delete' }).click();
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByText('There are no sections').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('adds a schema, shows its messages, changes it, and deletes it when no stream uses it', async () => {
+    const tab = await served.open('stream-rules?tab=schemas&do=add');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('plant');
+    await dialog.getByLabel('Content of the .proto file').fill('syntax = "proto3"; message Reading { doble t = 1; }');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'doble' }).waitFor();
+    await dialog.getByLabel('Content of the .proto file').fill('syntax = "proto3"; message Reading { double t = 1; }');
+    await dialog.getByRole('button', { name: 'Copy as ctl' }).waitFor();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('link', { name: 'plant' }).click();
+    await page.getByText('FORMAT="protobuf", SCHEMAID="plant.Reading"').waitFor();
+    await page.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel('Content of the .proto file').fill('syntax = "proto3"; message State { double t = 1; }');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('SCHEMAID="plant.State"').waitFor();
+    assert.deepEqual(await seriousFindings(tab), []);
+    const { streams } = served.broker;
+    await streams.create('CREATE STREAM coded () WITH (DATASOURCE="c", FORMAT="protobuf", SCHEMAID="plant.State")');
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'stream coded' }).waitFor();
+    await streams.delete('stream', 'coded');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('There are no schemas').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('copies the commands that add a connection, with placeholders for its secrets', async () => {
+    const tab = await served.open('stream-rules?tab=connections');
+    const { page } = tab;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Add a connection' }).click();
+    await dialog.getByLabel('Name').fill('plant');
+    await dialog
+      .getByLabel('Other properties, as JSON')
+      .fill('{"server":"tcp://me:geheim@plant:1883","password":"geheim"}');
+    const copied = async (name: string) => {
+      await dialog.getByRole('button', { name }).click();
+      await dialog.getByText('Copied').waitFor();
+      const text = await page.evaluate<string>('navigator.clipboard.readText()');
+      await dialog.getByText('Copied').waitFor({ state: 'detached' });
+      return text;
+    };
+    const body = '{"id":"plant","typ":"mqtt","props":{"server":"tcp://<login>@plant:1883","password":"<password>"}}';
+    assert.equal(await copied('Copy as ctl'), `printf %s '${body}' | embermq ctl stream add-connection -`);
+    assert.match(await copied('Copy as curl'), /^curl -u ann -X POST .*\/base\/console\/streams\/connections$/);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
@@ -223,7 +286,9 @@ describeConsole('Streams', (served) => {
     for (const options of [{ colorScheme: 'dark' }, { viewport: { width: 390, height: 844 } }] as const) {
       const tab = await served.open('stream-rules', 'bob', options);
       const { page } = tab;
-      for (const view of ['', 'streams', 'tables', 'sources&type=mqtt', 'sinks&type=mqtt', 'connections', 'transfer']) {
+      for (const view of [
+        ...['', 'streams', 'tables', 'sources&type=mqtt', 'sinks&type=mqtt', 'connections', 'schemas', 'transfer']
+      ]) {
         await page.goto(`${served.base}/stream-rules?tab=${view}`);
         await page.locator('.tabs').waitFor();
         await settled(tab);
@@ -238,4 +303,6 @@ describeConsole('Streams', (served) => {
       await tab.close();
     }
   });
-});
+}
+
+describeConsole('Streams', declareTests, { streams: { formats: [await protobufFormat()] } });

@@ -8,9 +8,10 @@ import {
   type Definition,
   exampleRows,
   filterOf,
+  isDefinition,
+  messagesIn,
   nodesOf,
   outputRate,
-  placeIn,
   rowOfMessage,
   rowsOfInputs,
   sinkOf,
@@ -38,9 +39,10 @@ describe('Statements of stream rules in the console', () => {
     assert.deepEqual(streamsIn('select * from größe'), ['größe']);
   });
 
-  it('finds the place in the message of an error', () => {
-    assert.deepEqual(placeIn('found "FLOT", expect a type. at line 1, column 23\n  CREATE'), { line: 1, column: 23 });
-    assert.equal(placeIn('stream demo fails: Item demo already exists.'), undefined);
+  it('tells definitions from other statements, also after comments', () => {
+    for (const sql of ['create stream', '\n-- a\n/* b */ CREATE TABLE']) assert.equal(isDefinition(sql), true, sql);
+    for (const sql of ['', 'SELECT 1', '-- create', 'created', '/* CREATE'])
+      assert.equal(isDefinition(sql), false, sql);
   });
 });
 
@@ -48,6 +50,17 @@ describe('Definitions of streams in the console', () => {
   it('completes the options of streams and tables that have an effect', () => {
     const effective = [...DDL_OPTIONS].filter(([, { about }]) => !/without effect/i.test(about)).map(([name]) => name);
     assert.deepEqual(DDL_WORDS.options.toSorted(), effective.toSorted());
+  });
+
+  it('finds the messages of a schema with its package, and none in comments, strings and other messages', () => {
+    const proto = `syntax = "proto3"; // message No {}
+      package plant.one;
+      /* message Neither {} */
+      message Reading { message Inner { string message = 1; } Inner inner = 1; }
+      enum Kind { NONE = 0; }
+      message Last { string text = 1 [default = "message Not {"]; }`;
+    assert.deepEqual(messagesIn(proto), ['plant.one.Reading', 'plant.one.Last']);
+    assert.deepEqual(messagesIn('/* '.repeat(1_000)), []);
   });
 
   it('counts what an export contains, and recognises other files', () => {

@@ -921,6 +921,11 @@ export const T = {
     noMessages: 'The schema has no messages.',
     noProtobuf:
       'This broker does not have the format protobuf: the app adds protobufFormat() of embermq/streams/protobuf to its option streams.formats.',
+    notRule: 'A rule has a SELECT statement. Streams and tables are made under "Streams".',
+    notDefinition: 'CREATE STREAM or CREATE TABLE is needed here.',
+    nameTaken: (kind: string) => `There is already a ${kind} with this name.`,
+    otherName: (name: string, present: string) =>
+      `The statement has another name: saving makes or replaces ${name}, and leaves ${present} as it is.`,
     noPluginService:
       'Plugins are not available here. Under "embermq serve" they are; an app passes them with the option plugins of dashboard.',
     pluginsAbout: 'Plugins add sources, sinks and functions. They run with the rights of the broker.',

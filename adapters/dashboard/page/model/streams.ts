@@ -139,10 +139,9 @@ export function sinkOf(action: Readonly<Record<string, unknown>>): readonly [typ
   return [type, (properties ?? {}) as object];
 }
 
-/** The place that an error message names: "at line 1, column 23". */
-export function placeIn(message: string): { readonly line: number; readonly column: number } | undefined {
-  const [, line, column] = /\bline (\d+), column (\d+)/.exec(message) ?? [];
-  return line === undefined ? undefined : { line: Number(line), column: Number(column) };
+/** True for a statement that begins with CREATE. */
+export function isDefinition(statement: string): boolean {
+  return /^create\b/i.test(statement.replace(/^(?:\s|--.*|\/\*[\s\S]*?(?:\*\/|$))+/, ''));
 }
 
 /** Metrics of a rule by their names. */

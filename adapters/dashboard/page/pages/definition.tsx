@@ -1,18 +1,19 @@
 import { useState } from 'preact/hooks';
 import { choice, go, hrefOf } from '../app/place.ts';
 import { streams } from '../app/streams.ts';
-import { DDL_WORDS, type Definition, filterOf, placeIn, typeName } from '../model/streams.ts';
+import { DDL_WORDS, type Definition, filterOf, typeName } from '../model/streams.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
-import { Editor, type Fault, type Word } from '../parts/editor/editor.tsx';
+import { Editor, type Word } from '../parts/editor/editor.tsx';
 import { Faults } from '../parts/editor/faults.tsx';
 import { Facts, Head } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { notify } from '../parts/notices.tsx';
-import { described, Problem } from '../parts/problem.tsx';
+import { Problem } from '../parts/problem.tsx';
 import { Table } from '../parts/table.tsx';
 import { T } from '../texts.ts';
+import { useDefinitionCheck } from './stream/words.ts';
 
 const S = T.streamRules;
 const WORDS: readonly Word[] = [
@@ -74,7 +75,7 @@ function Actions({ kind, definition }: { readonly kind: Kind; readonly definitio
           go('streams', { tab: `${kind}s` });
         }}
       >
-        <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', `drop-${kind}`, name]} />
+        <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', `drop-${kind}`, '--', name]} />
       </Action>
     </>
   );
@@ -92,24 +93,22 @@ function Statement({
   const before = definition?.sql ?? (kind === 'table' ? S.tableExample : S.streamExample);
   const [sql, setSql] = useState(before);
   const [error, setError] = useState<unknown>();
-  const [fault, setFault] = useState<Fault>();
+  const { fault, hints } = useDefinitionCheck(sql, definition?.Name);
   const change = (text: string) => {
     setSql(text);
     setError(undefined);
-    setFault(undefined);
   };
+  const method = definition === undefined ? 'POST' : 'PUT';
+  const path = definition === undefined ? `/${kind}s` : `/${kind}s/${encodeURIComponent(definition.Name)}`;
+  const ctl = definition === undefined ? ['sql', '-'] : [`replace-${kind}`, '--', definition.Name, '-'];
   const save = async () => {
-    change(sql);
+    setError(undefined);
     try {
-      const path = definition === undefined ? `/${kind}s` : `/${kind}s/${encodeURIComponent(definition.Name)}`;
-      notify(`${await streams(definition === undefined ? 'POST' : 'PUT', path, { body: { sql } })}`);
+      notify(`${await streams(method, path, { body: { sql } })}`);
       if (definition === undefined) go('streams', { tab: `${kind}s` });
       else onSaved();
     } catch (thrown) {
-      const { message } = described(thrown);
-      const place = placeIn(message);
-      if (place === undefined) setError(thrown);
-      else setFault({ ...place, message: message.split('\n')[0], length: 1 });
+      setError(thrown);
     }
   };
   const isChanged = definition === undefined || sql !== definition.sql;
@@ -124,13 +123,17 @@ function Statement({
         onChange={change}
         onRun={() => undefined}
       />
-      <Faults fault={fault} hints={[]} error={error} />
+      <Faults fault={fault} hints={hints} error={error} />
       <p class="aside">{definition === undefined ? S.statementHelp : S.replaceHelp}</p>
       <div class="form-buttons">
         <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
           {definition !== undefined ? T.rules.save : kind === 'table' ? S.newTable : S.newStream}
         </button>
-        {!isChanged && <span class="aside">{T.rules.unchanged}</span>}
+        {isChanged ? (
+          <CopyAs of="streams" request={{ method, path, body: { sql } }} ctl={['stream', ...ctl]} input={sql} />
+        ) : (
+          <span class="aside">{T.rules.unchanged}</span>
+        )}
       </div>
     </section>
   );

@@ -1,9 +1,13 @@
 import { useMemo } from 'preact/hooks';
 import { streams } from '../../app/streams.ts';
-import { type Definition, streamsIn, typeName } from '../../model/streams.ts';
+import { type Definition, isDefinition, streamsIn, typeName } from '../../model/streams.ts';
 import { type Checked, checkedOf, useChecked } from '../../parts/editor/checked.ts';
 import type { Word } from '../../parts/editor/editor.tsx';
 import { useLoaded } from '../../parts/loading.ts';
+import { T } from '../../texts.ts';
+
+const S = T.streamRules;
+const NOTHING: Checked = { fault: undefined, hints: [] };
 
 interface FunctionRow {
   readonly name: string;
@@ -69,16 +73,48 @@ export function useWords(definitions: readonly Definition[] | undefined): readon
   }, [value, names, definitions]);
 }
 
+/** The answer to a check of a statement. */
 interface Validated {
   readonly errors: Parameters<typeof checkedOf>[0];
+  /** The stream or the table of CREATE STREAM and CREATE TABLE. */
+  readonly defines?: { readonly kind: 'stream' | 'table'; readonly name: string };
 }
 
-/** Errors of a statement, a moment after a person has stopped typing. */
-export function useValidation(statement: string): Checked {
-  const answer = useChecked(
+/** The answer to a check of a statement, a moment after a person has stopped typing. */
+function useValidated(statement: string): Validated | undefined {
+  return useChecked(
     statement,
     async (sql, signal) =>
       (await streams('POST', '/x/rules/validate', { body: { sql }, signal, isBackground: true })) as Validated
   );
-  return useMemo(() => checkedOf(answer?.errors ?? [], []), [answer]);
+}
+
+/** An error at the beginning of a statement. */
+function atStart(message: string): Checked {
+  return checkedOf([{ message }], []);
+}
+
+/** Errors of the statement of a rule. */
+export function useValidation(statement: string): Checked {
+  const answer = useValidated(statement);
+  return useMemo(
+    () => (answer?.defines === undefined ? checkedOf(answer?.errors ?? [], []) : atStart(S.notRule)),
+    [answer]
+  );
+}
+
+/** Errors and hints of CREATE STREAM or CREATE TABLE. @param present the name of the definition that is replaced; undefined: a new one */
+export function useDefinitionCheck(statement: string, present: string | undefined): Checked {
+  const answer = useValidated(statement);
+  const names = useNames();
+  return useMemo(() => {
+    if (answer === undefined) return NOTHING;
+    const { errors, defines } = answer;
+    if (!isDefinition(statement) || (errors.length === 0 && defines === undefined)) return atStart(S.notDefinition);
+    if (defines === undefined) return checkedOf(errors, []);
+    const found = names.find(([name]) => name === defines.name);
+    const isOther = present !== undefined && present !== defines.name;
+    const hint = isOther ? S.otherName(defines.name, present) : present === undefined && found && S.nameTaken(found[1]);
+    return checkedOf([], hint ? [hint] : []);
+  }, [answer, names, present]);
 }
