@@ -7,6 +7,49 @@ import { logIn, openTab } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
 describeConsole('Rules', (served) => {
+  it('shows the counters, the state and the samples of a rule as they change, without loading it again', async () => {
+    const { rules } = served.broker;
+    await rules.create({
+      id: 'live',
+      sql: 'SELECT payload.t AS t FROM "live/+" WHERE payload.t > 20',
+      actions: [{ name: 'do_nothing' }]
+    });
+    const client = await served.broker.connect({ clientId: 'live' });
+    const tab = await served.open('rule?id=live');
+    const { page } = tab;
+    const asked: string[] = [];
+    await page.getByRole('heading', { name: 'live running' }).waitFor();
+    await page.locator('.facts > div', { hasText: /^Matched0$/ }).waitFor();
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    await client.publish('live/1', '{"t":21}', { qos: 1 });
+    await page.locator('.facts > div', { hasText: /^Matched1$/ }).waitFor();
+    await page.getByRole('row', { name: /do_nothing 1 1 0/ }).waitFor();
+    await page.locator('.samples .result', { hasText: '"t": 21' }).first().waitFor();
+    await rules.update('live', { isEnabled: false });
+    await page.getByRole('heading', { name: 'live off' }).waitFor();
+    await page.getByRole('button', { name: 'Switch on' }).waitFor();
+    await rules.delete('live');
+    await page.getByText('This rule has been deleted').waitFor();
+    assert.deepEqual(
+      asked.filter((path) => /\/api\/rules\b/.test(path)),
+      []
+    );
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('tests a statement with an event that has its topic and the members of the payload that it reads', async () => {
+    const tab = await served.open('rule?id=hot');
+    const { page } = tab;
+    const event = page.getByLabel('Event, as JSON');
+    for (let tries = 0; tries < 1_000 && !/^(?!.*clientid).*rooms\/1/s.test(await event.inputValue()); tries++);
+    assert.deepEqual(JSON.parse(await event.inputValue()), { payload: '{"t":21}', topic: 'rooms/1' });
+    await page.getByRole('button', { name: 'Run the test' }).click();
+    await page.locator('.result', { hasText: '"t": 21' }).first().waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('adds a resource whose target can be reached, changes, checks and deletes it, and lets viewers add none', async () => {
     const without = await served.open('rules?tab=resources', 'bob');
     await without.page.getByText('No types of resources are registered').waitFor();

@@ -47,7 +47,7 @@ async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> 
   }
   const sampledAt = lastOf(await broker.rules.samples(id));
   const rule = await broker.rules.get(id);
-  const actions = rule?.actions.map((action) => ({ id: action.id, counters: action.counters }));
+  const actions = rule?.actions.map(({ id, counters, size: waiting }) => ({ id, counters, waiting }));
   return { state: rule?.state, reason: rule?.reason, counters: rule?.counters, actions, sampledAt };
 }
 

@@ -703,6 +703,7 @@ export const T = {
     removeResource: 'Delete the resource',
     removeResourceText: 'If rules use it, it is not deleted. Outputs that wait for it are dropped.',
     resourceRemoved: 'The resource was deleted.',
+    gone: 'This rule has been deleted. Its statement is shown as it was.',
     faultAt: (line: number, column: number) => `Line ${line}, column ${column}:`,
     noSamples: 'None yet.'
   },

@@ -8,6 +8,15 @@ export function topicsIn(statement: string): readonly string[] {
     .filter((topic) => topic !== '');
 }
 
+/** The event whose columns messages have. */
+export const MESSAGES = '$events/message_publish';
+
+/** The event of a topic after FROM. Topics of events may also be written as `$events/client/connected` and `$events/client.connected`. */
+export function eventOf(topic: string): string {
+  const [, name] = /^\$events\/(?:sys\/)?(.+)$/s.exec(topic) ?? [];
+  return name === undefined ? MESSAGES : `$events/${name.replace(/[./]/, '_')}`;
+}
+
 /** A parameter of an action, as the interface describes it. */
 export interface ParamSpec {
   /** `any`: JSON, or a string that is not JSON. `password`: a string that is not shown. */
@@ -49,4 +58,43 @@ function anyOf(text: string): unknown {
 export function textOfParam(value: unknown): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'object' ? JSON.stringify(value, null, 1) : `${value}`;
+}
+
+/** The counters of a rule as the live stream has them. */
+export interface LiveRule {
+  /** `gone`: the rule was deleted. */
+  readonly state: 'connected' | 'idle' | 'disconnected' | 'gone';
+  readonly reason?: string;
+  readonly counters: Readonly<Record<'matched' | 'passed' | 'exception' | 'noResult' | 'speed' | 'speedMax', number>>;
+  readonly actions: readonly {
+    readonly id: string;
+    readonly counters: Readonly<Record<'taken' | 'success' | 'failed', number>>;
+    readonly waiting?: number;
+  }[];
+  /** The time of the last sample. */
+  readonly sampledAt: number;
+}
+
+/** A rule as the interface has it, as far as it changes while it runs. */
+interface Running {
+  readonly enabled: boolean;
+  readonly state: string;
+  readonly reason?: string | undefined;
+  readonly metrics: readonly object[];
+  readonly actions: readonly { readonly id: string; readonly metrics: readonly object[] }[];
+}
+
+/** A rule with its present state and counters. @param live undefined: not known yet */
+export function withLive<Rule extends Running>(rule: Rule, live: LiveRule | undefined): Rule {
+  if (live === undefined || live.state === 'gone') return rule;
+  const { state, reason, counters } = live;
+  const { noResult, speedMax, ...same } = counters;
+  const now = new Map(live.actions.map((action) => [action.id, action]));
+  const actions = rule.actions.map((action) => {
+    const found = now.get(action.id);
+    if (found === undefined) return action;
+    return { ...action, metrics: [{ ...action.metrics[0], ...found.counters, waiting: found.waiting }] };
+  });
+  const metrics = [{ ...rule.metrics[0], ...same, no_result: noResult, speed_max: speedMax }];
+  return { ...rule, enabled: state !== 'idle', state, reason, metrics, actions };
 }

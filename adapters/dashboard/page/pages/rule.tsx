@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks';
 import { choice, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
+import { withoutSecrets } from '../model/copy.ts';
+import { withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
 import { Editor } from '../parts/editor/editor.tsx';
@@ -13,25 +15,32 @@ import { notify } from '../parts/notices.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
 import { type ActionDraft, Actions } from './rule/actions.tsx';
+import { useLiveRule } from './rule/live.ts';
 import { Metrics } from './rule/metrics.tsx';
 import { type RuleRow, RuleState } from './rule/row.tsx';
 import { Samples } from './rule/samples.tsx';
 import { TestRun } from './rule/test-run.tsx';
-import { useValidation, useWords } from './rule/words.ts';
+import { useLanguage, useValidation, useWords } from './rule/words.ts';
 
 const R = T.rules;
-const EVERY_MS = 5_000;
 const EXAMPLE = 'SELECT payload.value AS value, topic, clientid\nFROM "sensors/#"\nWHERE payload.value > 20';
 
 /** A rule: its statement with a test, its actions, counters and samples. A new rule has no id yet. */
 export function Page() {
   const id = choice('id');
-  const { value, error, reload } = useLoaded<RuleRow | undefined>(
-    id,
-    async (signal, isBackground) =>
-      id === '' ? undefined : get('/rules/{id}', { params: { id }, signal, isBackground }),
-    { everyMs: EVERY_MS }
+  return <Rule key={id} id={id} />;
+}
+
+function Rule({ id }: { readonly id: string }) {
+  const {
+    value: loaded,
+    error,
+    reload
+  } = useLoaded<RuleRow | undefined>(id, async (signal) =>
+    id === '' ? undefined : get('/rules/{id}', { params: { id }, signal })
   );
+  const live = useLiveRule(loaded === undefined ? '' : id);
+  const value = loaded && withLive(loaded, live);
   return (
     <>
       <p class="crumbs">
@@ -50,14 +59,11 @@ export function Page() {
       >
         {value && <RuleActions rule={value} onDone={reload} />}
       </Head>
+      {live?.state === 'gone' && <p class="warning">{R.gone}</p>}
       {error !== undefined && <Problem error={error} onRetry={reload} />}
-      {id === '' ? (
-        <Draft key="new" rule={undefined} onSaved={reload} />
-      ) : (
-        value && <Draft key={id} rule={value} onSaved={reload} />
-      )}
+      {(id === '' || loaded) && <Draft rule={loaded} onSaved={reload} />}
       {value && <Metrics rule={value} />}
-      {value && <Samples id={id} />}
+      {value && <Samples id={id} sampledAt={live?.sampledAt ?? 0} />}
     </>
   );
 }
@@ -76,7 +82,10 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
           onDone();
         }}
       >
-        <CopyAs request={{ method: 'PUT', path, body: { enabled: !enabled } }} />
+        <CopyAs
+          request={{ method: 'PUT', path, body: { enabled: !enabled } }}
+          ctl={['rules', enabled ? 'disable' : 'enable', '--', id]}
+        />
       </Action>
       <Action
         label={R.remove}
@@ -89,7 +98,7 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
           go('rules');
         }}
       >
-        <CopyAs request={{ method: 'DELETE', path }} />
+        <CopyAs request={{ method: 'DELETE', path }} ctl={['rules', 'remove', '--', id]} />
       </Action>
     </>
   );
@@ -103,22 +112,24 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
   const [actions, setActions] = useState<readonly ActionDraft[]>(() => rule?.actions.map(draftOf) ?? []);
   const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
-  const words = useWords(statement);
-  const { fault, hints } = useValidation(statement);
+  const language = useLanguage();
+  const words = useWords(language, statement);
+  const { fault, hints, columns } = useValidation(statement);
   const change = (text: string) => {
     setStatement(text);
     setError(undefined);
   };
+  const body = {
+    ...(rule === undefined && id !== '' && { id }),
+    rawsql: statement,
+    description,
+    actions: actions.map(({ name, params, fallbacks }) => ({ name, params, fallbacks }))
+  };
   const save = async () => {
     setError(undefined);
-    const body = {
-      rawsql: statement,
-      description,
-      actions: actions.map(({ name, params, fallbacks }) => ({ name, params, fallbacks }))
-    };
     try {
       if (rule === undefined) {
-        const { data } = await request('POST', '/rules', { body: { ...body, ...(id !== '' && { id }) } });
+        const { data } = await request('POST', '/rules', { body });
         go('rule', { id: (data as RuleRow).id });
       } else {
         await request('PUT', '/rules/{id}', { params: { id: rule.id }, body });
@@ -157,12 +168,25 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
           <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
             {rule === undefined ? R.create : R.save}
           </button>
-          {!isChanged && <span class="aside">{R.unchanged}</span>}
+          {isChanged ? (
+            <Copies id={rule?.id} body={{ ...body, actions: withoutSecrets(body.actions) }} />
+          ) : (
+            <span class="aside">{R.unchanged}</span>
+          )}
         </div>
       </section>
-      <TestRun statement={statement} run={runs} onError={setError} />
+      <TestRun statement={statement} columns={columns} language={language} run={runs} onError={setError} />
     </div>
   );
+}
+
+/** The commands that save a rule. @param id undefined: a new one */
+function Copies({ id, body }: { readonly id: string | undefined; readonly body: object }) {
+  const input = JSON.stringify(body);
+  if (id === undefined)
+    return <CopyAs request={{ method: 'POST', path: '/rules', body }} ctl={['rules', 'add', '-']} input={input} />;
+  const path = `/rules/${encodeURIComponent(id)}`;
+  return <CopyAs request={{ method: 'PUT', path, body }} ctl={['rules', 'change', '--', id, '-']} input={input} />;
 }
 
 function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): ActionDraft {

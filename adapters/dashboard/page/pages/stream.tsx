@@ -16,6 +16,10 @@ const S = T.streamRules;
 /** A rule over streams: its statement with a test, its sinks, its topology with rates, counters and samples. Without an id, a new one. */
 export function Page() {
   const id = choice('id');
+  return <Rule key={id} id={id} />;
+}
+
+function Rule({ id }: { readonly id: string }) {
   const path = `/rules/${encodeURIComponent(id)}`;
   const { value, error, reload } = useLoaded(`stream rule ${id}`, async (signal) =>
     id === '' ? undefined : ((await streams('GET', path, { signal })) as StreamRule)
@@ -40,12 +44,9 @@ export function Page() {
         {value && <Commands id={id} isRunning={live.state === 'connected'} />}
       </Head>
       {value && live.state === 'disconnected' && <p class="aside">{live.text}</p>}
+      {value && live.state === 'gone' && <p class="warning">{T.rules.gone}</p>}
       {error !== undefined && <Problem error={error} onRetry={reload} />}
-      {id === '' ? (
-        <Draft key="new" rule={undefined} onSaved={reload} />
-      ) : (
-        value && <Draft key={id} rule={value} onSaved={reload} />
-      )}
+      {(id === '' || value) && <Draft rule={value} onSaved={reload} />}
       {value && <Flow path={path} live={live} />}
       {value && <Nodes live={live} />}
       {value && <Samples id={id} sampledAt={live.sampledAt} />}
@@ -55,6 +56,7 @@ export function Page() {
 
 function State({ live: { state, text } }: { readonly live: LiveRule }) {
   const isByPerson = /canceled manually/.test(text);
+  if (state === 'gone') return null;
   const kind = state === 'connected' ? 'good' : isByPerson || state === 'idle' ? 'quiet' : 'bad';
   return <Badge kind={kind}>{S.states[state === 'connected' ? 'running' : isByPerson ? 'stopped' : 'failed']}</Badge>;
 }
@@ -69,7 +71,7 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
       done={S.done}
       run={() => streams('POST', `${path}/${name}`, { body: {} })}
     >
-      <CopyAs of="streams" request={{ method: 'POST', path: `${path}/${name}` }} ctl={['stream', name, id]} />
+      <CopyAs of="streams" request={{ method: 'POST', path: `${path}/${name}` }} ctl={['stream', name, '--', id]} />
     </Action>
   );
   return (
@@ -87,7 +89,7 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
           go('streams');
         }}
       >
-        <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', 'remove', id]} />
+        <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', 'remove', '--', id]} />
       </Action>
     </>
   );

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import type { DataOf } from '../../../../management/client/index.ts';
 import { get } from '../../app/requests.ts';
 import { timeText } from '../../model/format.ts';
@@ -7,16 +8,18 @@ import { T } from '../../texts.ts';
 import { offered } from './test-run.tsx';
 
 const R = T.rules;
-const EVERY_MS = 5_000;
 type Lists = DataOf<'hosted', 'GET', '/x/rules/{id}/samples'>;
 
-/** The last inputs, outputs, excluded events and errors of a rule. */
-export function Samples({ id }: { readonly id: string }) {
-  const { value, error, reload } = useLoaded<Lists>(
-    `samples ${id}`,
-    (signal, isBackground) => get('/x/rules/{id}/samples', { params: { id }, signal, isBackground }),
-    { everyMs: EVERY_MS }
+/** The last inputs, outputs, excluded events and errors of a rule. @param sampledAt the time of the last one: they are loaded again when this changes */
+export function Samples({ id, sampledAt }: { readonly id: string; readonly sampledAt: number }) {
+  const { value, error, reload, refresh } = useLoaded<Lists>(`samples ${id}`, (signal, isBackground) =>
+    get('/x/rules/{id}/samples', { params: { id }, signal, isBackground })
   );
+  const loaded = useRef(sampledAt);
+  useEffect(() => {
+    if (loaded.current !== sampledAt) refresh();
+    loaded.current = sampledAt;
+  }, [sampledAt]);
   if (error !== undefined) return <Problem error={error} onRetry={reload} />;
   if (value === undefined) return null;
   return (

@@ -1,18 +1,18 @@
 import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
-import { get, RequestError, request } from '../../app/requests.ts';
+import { RequestError, request } from '../../app/requests.ts';
 import { isAdministrator, mayReadPayloads } from '../../app/session.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
-import { topicsIn } from '../../model/rules.ts';
+import { eventOf, MESSAGES, topicsIn } from '../../model/rules.ts';
+import { exampleEvent } from '../../model/sample-event.ts';
 import type { TailRow } from '../../model/tail.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Field } from '../../parts/fields.tsx';
-import { useLoaded } from '../../parts/loading.ts';
 import { T } from '../../texts.ts';
+import type { Language } from './words.ts';
 
 const R = T.rules;
-const MESSAGES = '$events/message_publish';
 
 /** A sample that a person has chosen for the test. */
 export const offered = signal<string | undefined>(undefined);
@@ -20,27 +20,25 @@ export const offered = signal<string | undefined>(undefined);
 /** A run of a statement with one event: a sample, or the next real message. Nothing is changed, and no action runs. */
 export function TestRun({
   statement,
+  columns,
+  language,
   run,
   onError
 }: {
   readonly statement: string;
+  /** The columns that the statement reads, or `*`. */
+  readonly columns: readonly string[];
+  readonly language: Language | undefined;
   /** A number that increases when the editor asks for a run. */
   readonly run: number;
   readonly onError: (error: unknown) => void;
 }) {
-  const [first = ''] = topicsIn(statement);
-  const event = first.startsWith('$events/') ? first : MESSAGES;
-  const { value: events } = useLoaded('events', (signal) => get('/rule_events', { signal }));
+  const [filter, example] = useExample(statement, columns, language);
   const [sample, setSample] = useState<string>();
   const [result, setResult] = useState<string>();
   const [isWaiting, setWaiting] = useState(false);
-  const columns = events?.find((one) => one.event === event)?.test_columns;
-  const shown =
-    sample ??
-    (columns === undefined
-      ? ''
-      : JSON.stringify(event === MESSAGES ? { ...columns, topic: exampleOf(first) } : columns, null, 2));
-  useWatch('sample', isWaiting ? { kind: 'tail', filter: first } : undefined, (data) => {
+  const shown = sample ?? example;
+  useWatch('sample', isWaiting && filter ? { kind: 'tail', filter } : undefined, (data) => {
     const row = (data.rows as readonly TailRow[] | undefined)?.[0];
     if (row === undefined) return;
     setWaiting(false);
@@ -82,7 +80,7 @@ export function TestRun({
         <button type="button" {...forAdministrators()} onClick={() => void test()}>
           {R.run}
         </button>
-        {!first.startsWith('$events/') && first !== '' && mayReadPayloads.value && (
+        {filter && mayReadPayloads.value && (
           <button type="button" aria-pressed={isWaiting} onClick={() => setWaiting(!isWaiting)}>
             {isWaiting ? R.waiting : R.takeNext}
           </button>
@@ -98,6 +96,22 @@ export function TestRun({
   );
 }
 
+/** The topic filter of messages, or undefined for another event, and an event for a test. */
+function useExample(
+  statement: string,
+  columns: readonly string[],
+  language: Language | undefined
+): readonly [filter: string | undefined, example: string] {
+  const [first = ''] = topicsIn(statement);
+  const event = eventOf(first);
+  const filter = event !== MESSAGES ? undefined : first.startsWith('$events/') ? '#' : first;
+  const example = useMemo(() => {
+    const ofEvent = language?.events.find((one) => one.event === event)?.columns;
+    return ofEvent === undefined ? '' : JSON.stringify(exampleEvent(statement, ofEvent, columns, filter), null, 2);
+  }, [language, statement, columns]);
+  return [filter, example];
+}
+
 function Result({ text: result }: { readonly text: string | undefined }) {
   return (
     <>
@@ -111,11 +125,6 @@ function Result({ text: result }: { readonly text: string | undefined }) {
       )}
     </>
   );
-}
-
-/** A topic that a topic filter matches. */
-function exampleOf(filter: string): string {
-  return filter.replaceAll('+', 'a').replace(/#$/, 'a');
 }
 
 function sampleOf({ columns, payload }: TailRow): string {

@@ -1,0 +1,168 @@
+// The parts of the pages of rules that need no browser.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  eventOf,
+  type LiveRule,
+  paramOf,
+  secretsIn,
+  textOfParam,
+  topicsIn,
+  withLive
+} from '../../adapters/dashboard/page/model/rules.ts';
+import { exampleEvent, topicOf } from '../../adapters/dashboard/page/model/sample-event.ts';
+import { compileRule } from '../../lib/rules/index.ts';
+
+describe('Rules', () => {
+  it('finds the topics after FROM, also while the statement is not complete', () => {
+    assert.deepEqual(topicsIn('SELECT * FROM "a/#", "$events/client_connected" WHERE x = "b"'), [
+      'a/#',
+      '$events/client_connected'
+    ]);
+    assert.deepEqual(topicsIn("select a\nfrom 'b'"), ['b']);
+    assert.deepEqual(topicsIn('SELECT '), []);
+  });
+
+  it('finds the event of a topic in each spelling', () => {
+    assert.deepEqual(['a/b', '$events/client/connected', '$events/sys/alarm_activated'].map(eventOf), [
+      '$events/message_publish',
+      '$events/client_connected',
+      '$events/alarm_activated'
+    ]);
+  });
+
+  it('reads the values of parameters from fields by their types', () => {
+    assert.equal(paramOf({ type: 'number' }, '5'), 5);
+    assert.equal(paramOf({ type: 'number', enum: [-1, 0] }, '-1'), -1);
+    assert.equal(paramOf({ type: 'boolean' }, ''), undefined);
+    assert.equal(paramOf({ type: 'string', required: true }, ''), '');
+    assert.deepEqual(paramOf({ type: 'object' }, textOfParam({ a: [1] })), { a: [1] });
+    assert.deepEqual(
+      ['10s', '10', '["a"]'].map((text) => paramOf({ type: 'any' }, text)),
+      ['10s', 10, ['a']]
+    );
+    assert.deepEqual(
+      [
+        ...secretsIn([
+          ['a', { type: 'password' }],
+          ['b', {}]
+        ])
+      ],
+      ['a']
+    );
+  });
+
+  it('shows the state and the counters of a rule as they change, and the last ones of a deleted rule', () => {
+    const action = (id: string) => ({
+      id,
+      name: 'republish',
+      metrics: [{ node: 'n', taken: 0, success: 0, failed: 0 }]
+    });
+    const rule = {
+      id: 'r',
+      enabled: true,
+      state: 'connected',
+      metrics: [{ node: 'n', matched: 0, no_result: 0, speed_max: 0 }],
+      actions: [action('one'), action('new')]
+    };
+    const live: LiveRule = {
+      state: 'idle',
+      counters: { matched: 3, passed: 1, exception: 0, noResult: 2, speed: 0.3, speedMax: 0.5 },
+      actions: [{ id: 'one', counters: { taken: 1, success: 0, failed: 1 }, waiting: 4 }],
+      sampledAt: 5
+    };
+    const { enabled, metrics, actions } = withLive(rule, live);
+    assert.equal(enabled, false);
+    assert.deepEqual(metrics, [
+      { node: 'n', matched: 3, passed: 1, exception: 0, no_result: 2, speed: 0.3, speed_max: 0.5 }
+    ]);
+    assert.deepEqual(actions[0].metrics, [{ node: 'n', taken: 1, success: 0, failed: 1, waiting: 4 }]);
+    assert.equal(actions[1], rule.actions[1]);
+    assert.equal(withLive(rule, { ...live, state: 'gone' }), rule);
+    assert.equal(withLive(rule, undefined), rule);
+  });
+});
+
+describe('The example of an event for a test', () => {
+  const COLUMNS = [
+    { name: 'clientid', example: 'c' },
+    { name: 'topic', example: 't/a' },
+    { name: 'payload', example: '{"msg": "hello"}' },
+    { name: 'qos', example: 1 },
+    { name: 'pub_props', example: { 'Content-Type': 'text' } }
+  ];
+  const example = (sql: string, read: readonly string[], filter?: string): Readonly<Record<string, unknown>> => {
+    const event = exampleEvent(sql, COLUMNS, read, filter);
+    return typeof event.payload === 'string' && event.payload.startsWith('{')
+      ? { ...event, payload: JSON.parse(event.payload) }
+      : event;
+  };
+
+  it('shows the columns that the statement reads, a topic that FROM matches, and the members of the payload', () => {
+    assert.deepEqual(
+      example('SELECT payload.a.b AS b, payload.t, clientid FROM "s/+/#"', ['payload', 'clientid'], 's/+/#'),
+      {
+        clientid: 'c',
+        topic: 's/1/1',
+        payload: { a: { b: 1 }, t: 1 }
+      }
+    );
+    assert.deepEqual(['#', '+/+', 'a'].map(topicOf), ['a/1', '1/1', 'a']);
+  });
+
+  it('shows all columns that are not objects while it is not known what the statement reads', () => {
+    for (const read of [[], ['*']])
+      assert.deepEqual(Object.keys(example('SELECT * FROM "a"', read, 'a')), ['clientid', 'topic', 'payload', 'qos']);
+  });
+
+  it('makes comparisons with constants true', () => {
+    const sql =
+      'SELECT * FROM "a" WHERE payload.a > 20 AND payload.b <= -5 AND payload.c = \'x\' AND payload.d in (7, 8) ' +
+      'AND payload.e < 3 AND payload.f != true AND qos >= 2 -- AND payload.z = 1';
+    assert.deepEqual(example(sql, ['payload', 'qos'], 'a'), {
+      topic: 'a',
+      payload: { a: 21, b: -5, c: 'x', d: 7, e: 2, f: false },
+      qos: 2
+    });
+  });
+
+  it('follows aliases, indexes and the elements of FOREACH', () => {
+    assert.deepEqual(
+      example('SELECT json_decode(payload) AS p FROM "a" WHERE p.list[2].x = 5', ['payload'], 'a').payload,
+      { list: [{ x: 5 }, { x: 5 }] }
+    );
+    assert.deepEqual(
+      example('FOREACH payload.sensors AS s DO s.name INCASE s.t > 1 FROM "a"', ['payload'], 'a').payload,
+      { sensors: [{ name: 1, t: 2 }] }
+    );
+    assert.deepEqual(
+      example('FOREACH clientid, payload.sensors DO item.name FROM "a"', ['payload', 'clientid'], 'a').payload,
+      {
+        sensors: [{ name: 1 }]
+      }
+    );
+  });
+
+  it('keeps the members of an object that the statement does not read', () => {
+    const { pub_props } = example('SELECT pub_props.\'User-Property\'.a FROM "a"', ['pub_props'], 'a');
+    assert.deepEqual(pub_props, { 'Content-Type': 'text', 'User-Property': { a: 1 } });
+  });
+
+  it('makes an event for which a typical statement has an output', async () => {
+    const sql = 'SELECT payload.value AS value, topic, clientid FROM "sensors/#" WHERE payload.value > 20';
+    const event = exampleEvent(sql, COLUMNS, ['payload', 'topic', 'clientid'], 'sensors/#');
+    const rule = await compileRule(sql);
+    assert.deepEqual(rule.run(event).outputs, [{ value: 21, topic: 'sensors/1', clientid: 'c' }]);
+  });
+
+  it('takes any text, also one that is nested deeply', () => {
+    for (const text of [
+      '/*'.repeat(50_000),
+      "\\'".repeat(50_000),
+      `payload${'.a'.repeat(50_000)}`,
+      'payload.a AS payload,'.repeat(5_000),
+      '['.repeat(50_000)
+    ])
+      assert.equal(exampleEvent(text, COLUMNS, ['payload', 'topic'], 'a').topic, 'a', text.slice(0, 40));
+  });
+});
