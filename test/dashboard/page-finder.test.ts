@@ -92,6 +92,21 @@ describe('The box that finds everything', () => {
     assert.deepEqual(stillFound(FOUND, 'meters'), []);
   });
 
+  it('opens the form of an action on nothing, for administrators', () => {
+    for (const [typed, to] of [
+      ['webhook', { view: 'webhooks', choices: { do: 'add' } }],
+      ['bridge', { view: 'bridges', choices: { do: 'add' } }],
+      ['start a trace', { view: 'traces', choices: { do: 'start' } }],
+      ['application', { view: 'access', choices: { tab: 'apps', do: 'add' } }],
+      ['create a stream', { view: 'definition' }],
+      ['schema', { view: 'streams', choices: { tab: 'schemas', do: 'add' } }],
+      ['mqtt client', { view: 'websocket' }]
+    ] as const) {
+      const [row] = finderRows(typed, [], TEXTS);
+      assert.deepEqual([row.to, row.isChange], [to, true], typed);
+    }
+  });
+
   it('gives each row a different key', () => {
     const rows = finderRows('meter', [...FOUND, found('stream_rule', 'meter'), found('subscription', 'meter')], TEXTS);
     assert.equal(new Set(rows.map(({ key }) => key)).size, rows.length);

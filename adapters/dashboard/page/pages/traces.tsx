@@ -133,9 +133,28 @@ function columnsFor(reload: () => void): readonly Column<Trace>[] {
   ];
 }
 
+/** End a trace, and keep its lines. */
+function Stop({ id, onDone }: { readonly id: number; readonly onDone: () => void }) {
+  const path = `/x/traces/${id}/stop`;
+  return (
+    <Action
+      label={R.stop}
+      title={R.stopOf(id)}
+      text={R.stopText}
+      kind="small"
+      done={R.stopped}
+      run={() => request('POST', path)}
+      onDone={onDone}
+    >
+      <CopyAs request={{ method: 'POST', path }} ctl={['traces', 'end', `${id}`]} />
+    </Action>
+  );
+}
+
 function Start({ onDone }: { readonly onDone: () => void }) {
   return (
     <Action
+      name="start"
       label={R.start}
       text={R.startText}
       submit={R.startNow}

@@ -128,6 +128,7 @@ function Add({ onMade }: { readonly onMade: (shown: Shown) => void }) {
   });
   return (
     <Action
+      name="add"
       label={A.addApp}
       submit={A.add}
       fields={[{ name: 'app_id', label: A.appId, isRequired: true, help: A.appIdHelp }, ...NAMED]}
