@@ -43,8 +43,16 @@ describeConsole('Traces in the console', (served) => {
 
     await page.reload();
     await published.nth(1).waitFor();
-    await page.getByRole('button', { name: 'Stop and delete' }).click();
-    await dialog.getByRole('button', { name: 'Stop and delete' }).click();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await dialog.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByRole('row', { name: /<b>traced<\/b>.*stopped/ }).waitFor();
+    await client.publish('traced/a', 'third', { qos: 1 });
+    await page.reload();
+    await published.nth(1).waitFor();
+    assert.equal(await published.count(), 2);
+    assert.equal(await page.getByRole('button', { name: 'Stop', exact: true }).count(), 0);
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByText('There are no traces').waitFor();
     assert.deepEqual(served.broker.monitor.traces.list(), []);
     assert.deepEqual(tab.faults, []);
@@ -84,8 +92,8 @@ describeConsole('Traces in the console', (served) => {
   it('lets viewers watch a trace, but not start or delete one', async () => {
     const { id } = served.broker.monitor.traces.start({ clientId: 'meter-1', durationMs: 60_000 });
     const tab = await served.open(`traces?id=${id}`, 'bob');
-    for (const name of ['New trace', 'Stop and delete']) {
-      const button = tab.page.getByRole('button', { name });
+    for (const name of ['New trace', 'Stop', 'Stop and delete']) {
+      const button = tab.page.getByRole('button', { name, exact: true });
       await button.waitFor();
       assert.equal(await button.isDisabled(), true, name);
       assert.match((await button.getAttribute('title')) ?? '', /administrator/);

@@ -1,5 +1,5 @@
 import { choice, hrefOf } from '../app/place.ts';
-import { get, post } from '../app/requests.ts';
+import { get, post, request } from '../app/requests.ts';
 import { sizeText, timeText } from '../model/format.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
@@ -116,18 +116,21 @@ function columnsFor(reload: () => void): readonly Column<Trace>[] {
     { head: R.lines, isNumber: true, cell: ({ lines }) => lines.toLocaleString('en') },
     { head: R.size, isNumber: true, isMinor: true, cell: ({ bytes }) => sizeText(bytes) },
     {
-      head: T.client.action,
+      head: '',
       cell: ({ id, status }) => (
-        <Removal
-          path={`/x/traces/${id}`}
-          label={status === 'active' ? R.removeActive : R.remove}
-          title={R.removeTitle}
-          text={R.removeText}
-          done={R.removed}
-          onDone={reload}
-        >
-          <CopyAs request={{ method: 'DELETE', path: `/x/traces/${id}` }} ctl={['traces', 'stop', `${id}`]} />
-        </Removal>
+        <span class="section-actions">
+          {status === 'active' && <Stop id={id} onDone={reload} />}
+          <Removal
+            path={`/x/traces/${id}`}
+            label={status === 'active' ? R.removeActive : R.remove}
+            title={R.removeTitle}
+            text={R.removeText}
+            done={R.removed}
+            onDone={reload}
+          >
+            <CopyAs request={{ method: 'DELETE', path: `/x/traces/${id}` }} ctl={['traces', 'stop', `${id}`]} />
+          </Removal>
+        </span>
       )
     }
   ];

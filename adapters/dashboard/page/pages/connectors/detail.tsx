@@ -43,8 +43,11 @@ export function ConnectorView({
       >
         {row && (
           <>
-            <CopyAs request={{ path: `${PATHS[kind]}/${encodeURIComponent(name)}` }} ctl={[`${kind}s`, 'show', name]} />
-            {kind === 'webhook' && <Test row={row} />}
+            <CopyAs
+              request={{ path: `${PATHS[kind]}/${encodeURIComponent(name)}` }}
+              ctl={[`${kind}s`, 'show', '--', name]}
+            />
+            {kind === 'webhook' && <Test name={name} />}
             <StartStop kind={kind} row={row} onDone={onDone} />
             <Change kind={kind} row={row} onDone={onDone} />
             <Remove kind={kind} row={row} onDone={onDone} />
@@ -138,7 +141,7 @@ function Remove({ kind, row: { name, settings }, onDone }: ConnectorAction) {
         go(VIEW[kind]);
       }}
     >
-      <CopyAs request={{ method: 'DELETE', path }} ctl={[`${kind}s`, 'remove', name]} />
+      <CopyAs request={{ method: 'DELETE', path }} ctl={[`${kind}s`, 'remove', '--', name]} />
     </Action>
   );
 }

@@ -1,33 +1,83 @@
-import { RequestError, request } from '../../app/requests.ts';
-import { HIDDEN } from '../../model/copy.ts';
-import { Action } from '../../parts/confirm.tsx';
+import { useState } from 'preact/hooks';
+import { request } from '../../app/requests.ts';
+import { durationText } from '../../model/format.ts';
+import { forAdministrators } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
+import { Badge } from '../../parts/facts.tsx';
+import { Problem } from '../../parts/problem.tsx';
 import { T } from '../../texts.ts';
-import { type ConnectorRow, targetOf } from './rows.tsx';
 
 const C = T.connectors;
 
-/** Find out whether the server of a webhook can be reached. The interface tests it as the target of a rule, so nothing is sent. */
-export function Test({ row }: { readonly row: ConnectorRow }) {
-  const url = targetOf(row);
-  const body = { type: 'web_hook', config: { url: (url ?? '').replaceAll(HIDDEN, '') } };
+/** The result of a test event. */
+interface Result {
+  readonly delivered: boolean;
+  /** The HTTP status of the answer; absent: there was none. */
+  readonly status?: number;
+  readonly time_ms: number;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** Send a test event to the server of a webhook, and show the answer. */
+export function Test({ name }: { readonly name: string }) {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <Action
-      label={C.test}
-      title={C.testOf(row.name)}
-      text={C.testText}
-      done={C.reachable}
-      prevented={url === undefined ? C.ofAppAbout : undefined}
-      run={() => request('POST', '/resources', { query: { test: true }, body }).catch(withAdvice)}
-    >
-      <CopyAs request={{ method: 'POST', path: '/resources', query: { test: true }, body }} />
-    </Action>
+    <>
+      <button type="button" {...forAdministrators()} onClick={() => setOpen(true)}>
+        {C.test}
+      </button>
+      {isOpen && <TestDialog name={name} onClose={() => setOpen(false)} />}
+    </>
   );
 }
 
-/** Say what an app has to do if it does not have the type of the target. The status of a failed test is 500, but the broker works. */
-function withAdvice(error: unknown): never {
-  if (!(error instanceof RequestError) || (error.status !== 500 && error.status !== 400)) throw error;
-  const message = /web_hook Not Found/.test(error.message) ? C.noTest : error.message;
-  throw new RequestError(message, 400, error.code, error.body);
+function TestDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const [result, setResult] = useState<Result>();
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const send = async () => {
+    setBusy(true);
+    setResult(undefined);
+    setError(undefined);
+    try {
+      setResult((await request('POST', '/x/webhooks/{name}/test', { params: { name } })).data as Result);
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setBusy(false);
+  };
+  return (
+    <Dialog title={C.testOf(name)} onClose={onClose}>
+      <div class="action">
+        <p>{C.testText}</p>
+        <CopyAs
+          request={{ method: 'POST', path: `/x/webhooks/${encodeURIComponent(name)}/test` }}
+          ctl={['webhooks', 'test', '--', name]}
+        />
+        <div role="status">{isBusy ? <p class="aside">{C.testing}</p> : result && <Outcome result={result} />}</div>
+        {error !== undefined && <Problem error={error} />}
+        <div class="form-buttons">
+          <button type="button" class="primary" disabled={isBusy} onClick={() => void send()}>
+            {result === undefined ? C.sendTest : C.sendAgain}
+          </button>
+          <button type="button" onClick={onClose}>
+            {T.form.close}
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+function Outcome({ result: { delivered, status, time_ms, error } }: { readonly result: Result }) {
+  return (
+    <>
+      <p>
+        <Badge kind={delivered ? 'good' : 'bad'}>{delivered ? C.accepted : C.notAccepted}</Badge>{' '}
+        <span class="tabular">{C.answered(status, durationText(time_ms))}</span>
+      </p>
+      {error && <p class="problem-message">{error.message}</p>}
+    </>
+  );
 }
