@@ -12,6 +12,7 @@ import {
   instantOf,
   namePartsOf,
   rateText,
+  shortTimeText,
   sizeText,
   timeText
 } from '../../adapters/dashboard/page/model/format.ts';
@@ -118,6 +119,8 @@ describe('Numbers', () => {
     const at = new Date(2026, 10, 30, 9, 5, 7, 42).getTime();
     assert.equal(timeText(at), '2026-11-30 09:05:07');
     assert.equal(timeText(at, { ms: true }), '2026-11-30 09:05:07.042');
+    assert.equal(shortTimeText(at, at + 1_000), '09:05:07.042');
+    assert.equal(shortTimeText(at, at + 86_400_000), '2026-11-30 09:05:07.042');
     assert.equal(timeText('never'), 'never');
     assert.equal(timeText(undefined), '–');
   });

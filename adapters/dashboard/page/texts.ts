@@ -709,7 +709,8 @@ export const T = {
     resourceRemoved: 'The resource was deleted.',
     gone: 'This rule has been deleted. Its statement is shown as it was.',
     faultAt: (line: number, column: number) => `Line ${line}, column ${column}:`,
-    noSamples: 'None yet.'
+    noSamples: 'None yet.',
+    newerSamples: 'Show newer ones'
   },
   finder: {
     find: 'Find',

@@ -72,6 +72,12 @@ export function timeText(at: number | string | undefined, { ms = false }: { read
   return `${day} ${time}${ms ? `.${`${date.getMilliseconds()}`.padStart(3, '0')}` : ''}`;
 }
 
+/** A time with milliseconds in the zone of the reader, with the day only if it is another one than that of `now`. */
+export function shortTimeText(at: number, now: number): string {
+  const [day, time] = timeText(at, { ms: true }).split(' ');
+  return timeText(now).startsWith(day) ? time : `${day} ${time}`;
+}
+
 /**
  * The time at which clocks of a zone show a local time, `2026-11-30 14:05:09`.
  * @param zone a name such as `Europe/Berlin`. Default: that of the reader

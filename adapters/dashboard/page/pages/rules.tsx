@@ -64,7 +64,7 @@ function Rules() {
                 <Name of={id} />
               </a>
               {description !== '' && (
-                <div class="aside">
+                <div class="row-about">
                   <Name of={description} max={80} />
                 </div>
               )}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { hrefOf, place } from '../app/place.ts';
 import type { ViewName } from '../model/places.ts';
+import { Name } from './name.tsx';
 
 /** Names with their values. */
 export function Facts({
@@ -17,6 +18,25 @@ export function Facts({
         </div>
       ))}
     </dl>
+  );
+}
+
+/** Pairs that are shown of an object. */
+const MAX_PAIRS = 6;
+
+/** The first properties of something, with their values, as text in a row of a list. */
+export function Pairs({ of: values }: { readonly of: object }) {
+  const pairs = Object.entries(values);
+  return (
+    <span class="pairs">
+      {pairs.slice(0, MAX_PAIRS).map(([name, value]) => (
+        <span key={name}>
+          <span class="pair-name">{name}</span>{' '}
+          <Name of={typeof value === 'string' ? value : JSON.stringify(value)} max={80} />
+        </span>
+      ))}
+      {pairs.length > MAX_PAIRS && <span class="pair-name">…</span>}
+    </span>
   );
 }
 

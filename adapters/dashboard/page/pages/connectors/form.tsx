@@ -62,6 +62,16 @@ const FIELDS: Readonly<Record<ConnectorKind, readonly FieldRow[]>> = {
   ]
 };
 
+/** Fields that are shown on request while they are empty. */
+const MINOR = new Set(['encodePayload', 'version', 'isPersisted', 'more']);
+
+function fieldsOf(kind: ConnectorKind, texts: FieldTexts): readonly FieldRow[] {
+  return FIELDS[kind].map((field) => ({
+    ...field,
+    isMinor: MINOR.has(field.name) && (texts[field.name] ?? '') === ''
+  }));
+}
+
 /** Read the fields. @throws Error that names the field which is not JSON */
 function read(kind: ConnectorKind, texts: FieldTexts, before?: ConnectorRow['settings']) {
   try {
@@ -79,7 +89,7 @@ export function Add({ kind, onDone }: { readonly kind: ConnectorKind; readonly o
       name="add"
       label={C.add[kind]}
       submit={C.make}
-      fields={[NAME, ...FIELDS[kind]]}
+      fields={[NAME, ...fieldsOf(kind, {})]}
       done={C.added[kind]}
       run={(texts) => request('POST', PATHS[kind], { body: bodyOf(texts) })}
       onDone={onDone}
@@ -101,7 +111,8 @@ export interface ConnectorAction {
 /** Change the options of a connector. Those of the app cannot be changed here. */
 export function Change({ kind, row: { name, settings }, onDone }: ConnectorAction) {
   if (settings === undefined) return <OfApp label={C.change} />;
-  const fields = FIELDS[kind].map((field) =>
+  const texts = textsOf(kind, settings);
+  const fields = fieldsOf(kind, texts).map((field) =>
     settings[field.name] === HIDDEN ? { ...field, placeholder: F.kept, help: F.keptHelp } : field
   );
   const path = `${PATHS[kind]}/${encodeURIComponent(name)}`;
@@ -112,7 +123,7 @@ export function Change({ kind, row: { name, settings }, onDone }: ConnectorActio
       submit={C.save}
       text={C.changeTexts[kind]}
       fields={fields}
-      initial={textsOf(kind, settings)}
+      initial={texts}
       done={C.changed(name)}
       run={(texts) => request('PUT', `${PATHS[kind]}/{name}`, { params: { name }, body: read(kind, texts, settings) })}
       onDone={onDone}

@@ -3,9 +3,9 @@ import { get } from '../../app/requests.ts';
 import type { ParamSpec } from '../../model/rules.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
+import { Pairs } from '../../parts/facts.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
-import { Name } from '../../parts/name.tsx';
 import { PropertiesForm } from '../../parts/properties.tsx';
 import { T } from '../../texts.ts';
 
@@ -36,10 +36,7 @@ export function Actions({
       <ul>
         {actions.map(({ name, params }, index) => (
           <li key={index}>
-            <b>{name}</b>{' '}
-            <span class="aside">
-              <Name of={JSON.stringify(params)} max={120} />
-            </span>
+            <b>{name}</b> <Pairs of={params} />
             <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
               {R.change}
             </button>

@@ -1,7 +1,7 @@
-import { useEffect, useRef } from 'preact/hooks';
 import type { DataOf } from '../../../../management/client/index.ts';
 import { get } from '../../app/requests.ts';
-import { timeText } from '../../model/format.ts';
+import { shortTimeText, timeText } from '../../model/format.ts';
+import { useFresh } from '../../parts/fresh.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { T } from '../../texts.ts';
@@ -15,16 +15,19 @@ export function Samples({ id, sampledAt }: { readonly id: string; readonly sampl
   const { value, error, reload, refresh } = useLoaded<Lists>(`samples ${id}`, (signal, isBackground) =>
     get('/x/rules/{id}/samples', { params: { id }, signal, isBackground })
   );
-  const loaded = useRef(sampledAt);
-  useEffect(() => {
-    if (loaded.current !== sampledAt) refresh();
-    loaded.current = sampledAt;
-  }, [sampledAt]);
+  const { isWaiting, show, listeners } = useFresh(sampledAt, refresh);
   if (error !== undefined) return <Problem error={error} onRetry={reload} />;
   if (value === undefined) return null;
   return (
-    <section class="samples" aria-label={R.samples}>
-      <h2>{R.samples}</h2>
+    <section class="samples" aria-label={R.samples} {...listeners}>
+      <div class="sample-head">
+        <h2>{R.samples}</h2>
+        {isWaiting && (
+          <button type="button" class="small" onClick={show}>
+            {R.newerSamples}
+          </button>
+        )}
+      </div>
       <div class="fact-groups">
         {(['inputs', 'outputs', 'rejected', 'errors'] as const).map((name) => (
           <section key={name}>
@@ -52,13 +55,12 @@ function Sample({
   /** The sample has all columns of the event, so the test can use it. */
   readonly isWhole: boolean;
 }) {
-  const { columns, output } = value as { readonly columns?: object; readonly output?: unknown };
-  const shown = output ?? value;
+  const { columns, output, code, message } = value as Shown;
   return (
     <div>
       <p class="sample-head">
-        <span class="aside tabular">
-          {timeText(at, { ms: true })} {isCut && R.sampleCut}
+        <span class="aside tabular" title={timeText(at, { ms: true })}>
+          {shortTimeText(at, Date.now())} {isCut && R.sampleCut}
         </span>
         {columns !== undefined && isWhole && (
           <button
@@ -72,7 +74,25 @@ function Sample({
           </button>
         )}
       </p>
-      <pre class="result">{JSON.stringify(shown, null, 2)}</pre>
+      {message !== undefined && (
+        <p class="problem-message" title={code}>
+          {message}
+        </p>
+      )}
+      <pre class="result">{JSON.stringify(output ?? (columns && inOrder(columns)) ?? value, null, 2)}</pre>
     </div>
   );
+}
+
+/** The members of samples of each kind. */
+interface Shown {
+  readonly columns?: Readonly<Record<string, unknown>>;
+  readonly output?: unknown;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+/** The columns of an event, those of its message first. */
+function inOrder({ topic, payload, clientid, ...others }: Readonly<Record<string, unknown>>): object {
+  return { topic, payload, clientid, ...others };
 }

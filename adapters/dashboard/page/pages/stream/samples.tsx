@@ -1,7 +1,7 @@
-import { useEffect, useRef } from 'preact/hooks';
 import { streams } from '../../app/streams.ts';
-import { timeText } from '../../model/format.ts';
+import { shortTimeText, timeText } from '../../model/format.ts';
 import { type InputSample, rowsOfInputs } from '../../model/streams.ts';
+import { useFresh } from '../../parts/fresh.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { T } from '../../texts.ts';
@@ -33,18 +33,19 @@ export function Samples({ id, sampledAt }: { readonly id: string; readonly sampl
     async (signal, isBackground) =>
       (await streams('GET', `/rules/${encodeURIComponent(id)}/samples`, { signal, isBackground })) as Lists
   );
-  const loaded = useRef(sampledAt);
-  useEffect(() => {
-    if (loaded.current !== sampledAt) refresh();
-    loaded.current = sampledAt;
-  }, [sampledAt]);
+  const { isWaiting, show, listeners } = useFresh(sampledAt, refresh);
   if (error !== undefined) return <Problem error={error} onRetry={reload} />;
   if (value === undefined) return null;
   const rows = rowsOfInputs(value.inputs);
   return (
-    <section class="samples" aria-label={T.rules.samples}>
+    <section class="samples" aria-label={T.rules.samples} {...listeners}>
       <div class="sample-head">
         <h2>{T.rules.samples}</h2>
+        {isWaiting && (
+          <button type="button" class="small" onClick={show}>
+            {T.rules.newerSamples}
+          </button>
+        )}
         {rows.length > 0 && (
           <button
             type="button"
@@ -76,8 +77,8 @@ function Shown({ sample: { at, node, cut, rows, values, message, reason } }: { r
   return (
     <div>
       <p class="sample-head">
-        <span class="aside tabular">
-          {timeText(at, { ms: true })} {cut && T.rules.sampleCut}
+        <span class="aside tabular" title={timeText(at, { ms: true })}>
+          {shortTimeText(at, Date.now())} {cut && T.rules.sampleCut}
         </span>
         <span class="aside">{reason ?? node}</span>
       </p>

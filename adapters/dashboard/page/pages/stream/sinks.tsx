@@ -3,9 +3,9 @@ import { streams } from '../../app/streams.ts';
 import { sinkOf, specsOf, type TypeDetails, type TypeRow } from '../../model/streams.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
+import { Pairs } from '../../parts/facts.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
-import { Name } from '../../parts/name.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { type Properties, PropertiesForm } from '../../parts/properties.tsx';
 import { T } from '../../texts.ts';
@@ -33,10 +33,7 @@ export function Sinks({
           const [type, properties] = sinkOf(sink);
           return (
             <li key={index}>
-              <b>{type}</b>{' '}
-              <span class="aside">
-                <Name of={JSON.stringify(properties)} max={120} />
-              </span>
+              <b>{type}</b> <Pairs of={properties} />
               <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
                 {T.rules.change}
               </button>

@@ -2,7 +2,7 @@ import { streams } from '../../app/streams.ts';
 import type { TypeRow } from '../../model/streams.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { type Copied, CopyAs } from '../../parts/copy.tsx';
-import { Badge } from '../../parts/facts.tsx';
+import { Badge, Pairs } from '../../parts/facts.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import type { Properties } from '../../parts/properties.tsx';
@@ -94,7 +94,7 @@ export function Connections() {
             head: S.properties,
             isWide: true,
             isMinor: true,
-            cell: ({ props }) => <Name of={JSON.stringify(props)} max={160} />
+            cell: ({ props }) => <Pairs of={props} />
           },
           {
             head: '',

@@ -54,12 +54,12 @@ export function Rules() {
                 <Name of={id} />
               </a>
               {name && (
-                <div class="aside">
+                <div class="row-about">
                   <Name of={name} max={80} />
                 </div>
               )}
               {tags.length > 0 && (
-                <div class="aside">
+                <div class="row-about">
                   <Name of={tags.join(', ')} max={80} />
                 </div>
               )}

@@ -2,6 +2,7 @@ import { streams } from '../../app/streams.ts';
 import type { TypeRow } from '../../model/streams.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { type Copied, CopyAs } from '../../parts/copy.tsx';
+import { Pairs } from '../../parts/facts.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import type { Properties } from '../../parts/properties.tsx';
@@ -67,7 +68,7 @@ export function Sections() {
             head: S.properties,
             isWide: true,
             isMinor: true,
-            cell: ({ properties }) => <Name of={JSON.stringify(properties)} max={160} />
+            cell: ({ properties }) => <Pairs of={properties} />
           },
           {
             head: '',
