@@ -37,6 +37,10 @@ function declareTests(served: ServedConsole): void {
     const rows = page.getByLabel('Rows, as JSON');
     for (let tries = 0; tries < 1_000 && !(await rows.inputValue()).includes('21.25'); tries++)
       await client.publish('sensors/1/state', '{"t":21.25}', { qos: 1 });
+    await client.publish('sensors/1/state', '{"t":21.75}', { qos: 1 });
+    for (let tries = 0; tries < 1_000 && !(await rows.inputValue()).includes('21.75'); tries++)
+      await page.evaluate('new Promise(requestAnimationFrame)');
+    assert.match(await rows.inputValue(), /21\.25.*21\.75/s);
     await page.getByRole('button', { name: /^Stop \(/ }).click();
     await page.getByRole('button', { name: 'Run the test' }).click();
     await page.locator('.result', { hasText: '{"t":21.25}' }).first().waitFor();

@@ -74,13 +74,13 @@ describe('The live stream of a tab', () => {
     server.live.watch('b', { kind: 'tail', filter: '#' }, () => seen.push('b'));
     await server.opened('s1');
     assert.deepEqual(server.sets, [
-      { id: 's1', watches: { a: { kind: 'overview' }, b: { kind: 'tail', filter: '#' } } }
+      { id: 's1', watches: { 'a 1': { kind: 'overview' }, 'b 2': { kind: 'tail', filter: '#' } } }
     ]);
     assert.deepEqual(server.state, { is: 'open' });
-    server.streams[0].write('event: overview\ndata: {"watch":"a",');
+    server.streams[0].write('event: overview\ndata: {"watch":"a 1",');
     server.streams[0].write('"x":1}\n\nevent: tail\ndata: not json\n\n');
     await settled();
-    assert.deepEqual(seen, [['overview', { watch: 'a', x: 1 }]]);
+    assert.deepEqual(seen, [['overview', { watch: 'a 1', x: 1 }]]);
   });
 
   it('keeps the stream when watches change, and sends the last of them after the answer to the one before', async () => {
@@ -97,7 +97,7 @@ describe('The live stream of a tab', () => {
     assert.equal(server.sets.length, 2);
     answer();
     await settled();
-    assert.deepEqual(Object.keys(server.sets[2].watches), ['b', 'c']);
+    assert.deepEqual(Object.keys(server.sets[2].watches), ['b 2', 'c 3']);
     assert.equal(server.streams.length, 1);
   });
 
@@ -113,7 +113,7 @@ describe('The live stream of a tab', () => {
     assert.equal(server.streams.length, 1);
     server.live.show(true);
     await server.opened('s2');
-    assert.deepEqual([server.sets[1].id, Object.keys(server.sets[1].watches)], ['s2', ['a', 'b']]);
+    assert.deepEqual([server.sets[1].id, Object.keys(server.sets[1].watches)], ['s2', ['a 1', 'b 2']]);
   });
 
   it('opens again after it was lost, later each time, and at once when it is asked to', async () => {
@@ -169,10 +169,34 @@ describe('The live stream of a tab', () => {
     let count = 0;
     server.live.watch('a', { kind: 'overview' }, () => count++);
     await server.opened('s1');
-    server.streams[0].write('event: overview\ndata: {"watch":"a"}\n\n');
+    server.streams[0].write('event: overview\ndata: {"watch":"a 1"}\n\n');
     server.live.show(false);
     await settled();
     assert.equal(count, 0);
+  });
+
+  it('passes no event of a watch that has ended to the next one with its name', async () => {
+    const server = new Server();
+    const seen: unknown[] = [];
+    const end = server.live.watch('trace', { kind: 'trace', id: 1 }, ({ x }) => seen.push(['first', x]));
+    await server.opened('s1');
+    end();
+    server.live.watch('trace', { kind: 'trace', id: 2 }, ({ x }) => seen.push(['second', x]));
+    server.streams[0].write('event: trace\ndata: {"watch":"trace 1","x":1}\n\n');
+    server.streams[0].write('event: trace\ndata: {"watch":"trace 2","x":2}\n\n');
+    await settled();
+    assert.deepEqual(seen, [['second', 2]]);
+  });
+
+  it('says nothing about the stream after the tab is shown again if nothing is watched', async () => {
+    const server = new Server();
+    const end = server.live.watch('a', { kind: 'overview' }, () => {});
+    await server.opened('s1');
+    end();
+    server.live.show(false);
+    assert.deepEqual(server.state, { is: 'hidden' });
+    server.live.show(true);
+    assert.deepEqual(server.state, { is: 'idle' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { Live, type LiveState, type Watch, type WatchListener } from '../model/live.ts';
 import { RequestError, send } from './requests.ts';
 import { login } from './session.ts';
@@ -55,8 +55,17 @@ export function retryLive(): void {
   live.retry();
 }
 
-/** Watch something while a component is shown. @param watch undefined: nothing. Watches are compared by their JSON */
+/**
+ * Watch something while a component is shown.
+ * @param watch undefined: nothing. Watches are compared by their JSON
+ * @param listener that of the last rendering is called
+ */
 export function useWatch(name: string, watch: Watch | undefined, listener: WatchListener): void {
   const key = JSON.stringify(watch);
-  useEffect(() => (watch === undefined ? undefined : live.watch(name, watch, listener)), [name, key]);
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(
+    () => (watch === undefined ? undefined : live.watch(name, watch, (data, kind) => latest.current(data, kind))),
+    [name, key]
+  );
 }

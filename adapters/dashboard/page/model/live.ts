@@ -36,7 +36,9 @@ const DELAYS = [1_000, 2_000, 5_000, 10_000];
 /** The stream of a tab. */
 export class Live {
   readonly #page: LivePage;
+  /** By their names in the stream, which are used once: no event of a watch that has ended reaches a later one. */
   readonly #watches = new Map<string, { readonly watch: Watch; readonly listener: WatchListener }>();
+  #count = 0;
   #stream: AbortController | undefined;
   #id: string | undefined;
   #isSending = false;
@@ -51,17 +53,16 @@ export class Live {
   }
 
   /**
-   * Watch something. A watch with the same name is replaced.
+   * Watch something.
+   * @param name the beginning of its name in the stream
    * @returns a function that ends the watch
    */
   watch(name: string, watch: Watch, listener: WatchListener): () => void {
-    const entry = { watch, listener };
-    this.#watches.set(name, entry);
+    const sentName = `${name} ${++this.#count}`;
+    this.#watches.set(sentName, { watch, listener });
     this.#update();
     return () => {
-      if (this.#watches.get(name) !== entry) return;
-      this.#watches.delete(name);
-      this.#update();
+      if (this.#watches.delete(sentName)) this.#update();
     };
   }
 
@@ -69,7 +70,7 @@ export class Live {
   show(isShown: boolean): void {
     if (isShown === this.#isShown) return;
     this.#isShown = isShown;
-    if (isShown) this.#update();
+    if (isShown) this.#begin();
     else {
       this.#close();
       this.#page.changed({ is: 'hidden' });

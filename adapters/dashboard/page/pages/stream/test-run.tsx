@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { mayReadPayloads } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
@@ -112,6 +112,11 @@ function Collector({
 }) {
   const read = definitions.find((definition) => filterOf(definition) !== undefined);
   const [rows, setRows] = useState<readonly TestRow[]>();
+  const latest = useRef<readonly TestRow[]>([]); // several events may come before the next rendering
+  const toggle = () => {
+    latest.current = [];
+    setRows(rows === undefined ? [] : undefined);
+  };
   const filter = read && filterOf(read);
   useWatch('rows', rows === undefined || filter === undefined ? undefined : { kind: 'tail', filter }, (data) => {
     const found = ((data.rows as readonly TailRow[] | undefined) ?? []).flatMap(({ at, columns, payload = '' }) => {
@@ -119,17 +124,13 @@ function Collector({
       return rowOfMessage((read as Definition).Name, columns.topic, at, text) ?? [];
     });
     if (found.length === 0) return;
-    const next = [...(rows ?? []), ...found].slice(-MAX_COLLECTED);
-    setRows(next);
-    onRows(next);
+    latest.current = [...latest.current, ...found].slice(-MAX_COLLECTED);
+    setRows(latest.current);
+    onRows(latest.current);
   });
   if (filter === undefined) return null;
   return (
-    <button
-      type="button"
-      aria-pressed={rows !== undefined}
-      onClick={() => setRows(rows === undefined ? [] : undefined)}
-    >
+    <button type="button" aria-pressed={rows !== undefined} onClick={toggle}>
       {rows === undefined ? S.collect : S.collecting(rows.length)}
     </button>
   );
