@@ -108,6 +108,7 @@ describeConsole('Connections of the console', (served) => {
     const address = tab.page.url();
     await server.restart();
     await tab.page.getByRole('dialog').getByText('The session has ended').waitFor();
+    for (let count = 0; count < 4; count++) await tab.page.keyboard.press('Escape');
     await logIn(tab, 'ann');
     await tab.page.getByRole('dialog').waitFor({ state: 'detached' });
     assert.equal(tab.page.url(), address);

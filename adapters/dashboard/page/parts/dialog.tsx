@@ -3,7 +3,7 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import { T } from '../texts.ts';
 import { Icon } from './icons.tsx';
 
-/** A window above the page. Escape closes it if `onClose` is given, and the focus returns to where it was. */
+/** A window above the page. Escape closes it if `onClose` is given, and the focus returns to where it was, or to the title of the view. */
 export function Dialog({
   title,
   onClose,
@@ -19,10 +19,13 @@ export function Dialog({
   const id = useId();
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    dialog.current?.showModal();
-    // the browser chooses the first element, which is the button that closes
-    dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
-    return () => before?.focus?.();
+    const shown = dialog.current as HTMLDialogElement;
+    show(shown);
+    return () => {
+      shown.close(); // an element behind an open dialog cannot have the focus
+      if (before?.isConnected && before !== document.body) before.focus();
+      else document.querySelector<HTMLElement>('main h1')?.focus();
+    };
   }, []);
   return (
     <dialog
@@ -32,6 +35,12 @@ export function Dialog({
       onCancel={(event) => {
         event.preventDefault();
         onClose?.();
+      }}
+      onClose={() => {
+        // browsers let a page prevent this only once after each input of the person
+        if (dialog.current === null) return;
+        if (onClose) onClose();
+        else show(dialog.current);
       }}
     >
       <header>
@@ -45,4 +54,10 @@ export function Dialog({
       {children}
     </dialog>
   );
+}
+
+function show(dialog: HTMLDialogElement): void {
+  dialog.showModal();
+  // the browser chooses the first element, which is the button that closes
+  dialog.querySelector<HTMLElement>('input, select, textarea')?.focus();
 }
