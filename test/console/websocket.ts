@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { ClientOptions } from 'embermq';
-import type { WebSocketRoute } from 'playwright-core';
 import { PASSWORD } from '../support/dashboard.ts';
 import { logIn, type Tab } from './browser.ts';
 import { describeConsole, type ServedConsole } from './setup.ts';
@@ -99,8 +98,17 @@ describeConsole(
       await connect(tab);
       await page.getByRole('button', { name: 'Drop the connection' }).click();
       assert.equal(String((await other.next()).payload), 'gone');
+      await page.getByLabel('Topic', { exact: true }).first().fill('last/#');
+      await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await page.getByText('the wildcard "#" is not allowed in topic names').waitFor();
+      await page.getByLabel('Topic', { exact: true }).first().fill('last/dropped');
       await connect(tab);
       await page.getByRole('button', { name: 'Disconnect' }).click();
+      await page.getByRole('dialog').getByLabel('Reason String').fill('x'.repeat(65_536));
+      await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+      await page.getByRole('dialog').getByRole('alert').filter({ hasText: '65535' }).waitFor();
+      assert.equal(served.broker.sessions.get('page-w').state, 'connected');
+      await page.getByRole('dialog').getByLabel('Reason String').fill('');
       await page.getByRole('dialog').getByLabel('Reason code').selectOption('4');
       await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
       assert.equal(String((await other.next()).payload), 'gone');
@@ -110,7 +118,7 @@ describeConsole(
     });
 
     it('uses MQTT 3.1.1 without properties, and keeps the log in place while it is paused', async () => {
-      const tab = await served.open('websocket?v=4&id=page-4&sub.filter=to/page');
+      const tab = await served.open('websocket?v=4&id=page-4&clean=no&sub.filter=to/page');
       const { page } = tab;
       assert.equal(await page.getByText('Properties of CONNECT').count(), 0);
       await connect(tab);
@@ -124,8 +132,12 @@ describeConsole(
       assert.equal(await page.getByRole('row', { name: 'received PUBLISH' }).count(), 0);
       await page.getByRole('button', { name: 'Resume' }).click();
       await page.getByRole('row', { name: 'received PUBLISH' }).waitFor();
+      await page.getByRole('button', { name: 'Disconnect' }).click();
+      await connect(tab);
+      await page.getByText('resumed', { exact: true }).waitFor();
       await page.getByRole('button', { name: 'Unsubscribe' }).click();
-      await page.getByText('The client has no subscriptions').waitFor();
+      await page.getByRole('row', { name: 'received UNSUBACK' }).waitFor();
+      await page.getByRole('link', { name: 'show those of the session' }).waitFor();
       assert.deepEqual(tab.faults, []);
       await tab.close();
     });
@@ -133,20 +145,36 @@ describeConsole(
     it('connects again after a lost connection and subscribes again, but not after a refusal that will be repeated', async () => {
       const tab = await served.open('alarms', 'ann', {});
       const { page } = tab;
-      const routes: WebSocketRoute[] = [];
+      // the second connection is cut when it subscribes again
+      const cuts: (() => Promise<void>)[] = [];
       await page.routeWebSocket(/\/mqtt$/, (route) => {
-        route.connectToServer();
-        routes.push(route);
+        const server = route.connectToServer();
+        const cut = async () => {
+          await server.close({ code: 1000 });
+          await route.close({ code: 4000, reason: 'cut' });
+        };
+        const isSecond = cuts.push(cut) === 2;
+        route.onMessage((message) => {
+          if (isSecond && (message as Buffer)[0] === 0x82) void cut();
+          else server.send(message);
+        });
       });
       await page.goto(`${served.base}/websocket?id=page-r&sub.filter=again`);
       await connect(tab);
       await page.getByRole('button', { name: 'Subscribe', exact: true }).click();
       await page.getByRole('row', { name: 'received SUBACK' }).waitFor();
-      await routes[0].close({ code: 4000, reason: 'cut' });
+      await cuts[0]();
       await page.getByRole('alert').or(page.locator('.problem')).filter({ hasText: 'code 4000: cut' }).waitFor();
       await page.getByText('Next attempt in').waitFor();
-      await page.getByRole('button', { name: 'Try now' }).click();
+      for (const count of [2, 3]) {
+        await page.getByRole('button', { name: 'Try now' }).click();
+        await page
+          .getByRole('row', { name: 'sent SUBSCRIBE' })
+          .nth(count - 1)
+          .waitFor();
+      }
       await page.getByRole('row', { name: 'received SUBACK' }).nth(1).waitFor();
+      assert.equal(cuts.length, 3, 'connections');
       assert.deepEqual(
         [...served.broker.sessions.get('page-r').subscriptions()].map(({ filter }) => filter),
         ['again']

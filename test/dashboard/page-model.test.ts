@@ -34,6 +34,7 @@ import {
   watchedFilter,
   withPublished
 } from '../../adapters/dashboard/page/model/tree.ts';
+import { T } from '../../adapters/dashboard/page/texts.ts';
 
 describe('Addresses of views', () => {
   it('finds the view and the choices in an address, whatever characters they contain', () => {
@@ -110,7 +111,7 @@ describe('Numbers', () => {
       '3 d'
     ]);
     assert.deepEqual(
-      [0, 1_500, 120_000, -5].map((ms) => agoText(1e6 - ms, 1e6)),
+      [0, 1_500, 120_000, -5].map((ms) => agoText(1e6 - ms, 1e6, T.time)),
       ['now', '1 s ago', '2 min ago', 'now']
     );
   });

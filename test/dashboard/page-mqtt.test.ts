@@ -14,7 +14,9 @@ import {
   EMPTY_LOG,
   type LogRow,
   MAX_KEPT_BYTES,
+  MAX_KEPT_TEXT,
   MAX_LOG,
+  MAX_PROPERTIES,
   packetRow,
   resumedLog,
   withRows
@@ -162,5 +164,19 @@ describe('The log of the WebSocket client', () => {
     );
     assert.deepEqual([kept?.length, all], [MAX_KEPT_BYTES, MAX_KEPT_BYTES + 1]);
     assert.notEqual(kept?.buffer, payload.buffer);
+  });
+
+  it('keeps the bytes of a payload and not the buffer around them, which holds all packets of a read', () => {
+    const payload = Buffer.alloc(1_000_000).subarray(10, 20);
+    const { payload: kept } = packetRow('received', { cmd: 'publish', topic: 'a', payload, qos: 0 }, reasonName);
+    assert.deepEqual([kept?.length, kept?.buffer.byteLength], [10, 10]);
+  });
+
+  it('cuts long properties, and counts those beyond the first', () => {
+    const userProperties = Array.from({ length: 100 }, (_, at) => [`${at}`, 'x'.repeat(65_000)] as const);
+    const { properties } = packetRow('received', { cmd: 'puback', properties: { userProperties } }, reasonName);
+    assert.equal(properties.length, MAX_PROPERTIES + 1);
+    assert.equal(properties[0][1], `${'x'.repeat(MAX_KEPT_TEXT)}… and 63,976 more characters`);
+    assert.deepEqual(properties.at(-1), ['Further properties', '68']);
   });
 });

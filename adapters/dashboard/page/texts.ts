@@ -43,14 +43,13 @@ export const T = {
     unknownAdvice: 'The address may belong to another version of the console.',
     toOverview: 'Open the overview',
     loading: 'Loading …',
-    failed: 'The console cannot be opened',
     outdated: 'This part of the console could not be loaded. Load the page again: the broker may have been updated.'
   },
+  time: { now: 'now', ago: (text: string) => `${text} ago` },
   live: {
     open: 'live',
     opening: 'connecting',
     hidden: 'paused',
-    lost: 'connection lost',
     again: (seconds: number) => `connection lost, next attempt in ${seconds} s`,
     retry: 'Try now',
     about: 'Live values arrive over one connection for each tab.'
@@ -70,7 +69,6 @@ export const T = {
       'The password of the first start is in the file first-user in the data folder. To set a new one, run "embermq ctl users password NAME".'
   },
   errors: {
-    title: 'This did not work',
     unreachable:
       'The broker cannot be reached. Check that it is running and that this machine can connect to it, then try again.',
     loggedOut: 'The session has ended. Log in again.',
@@ -549,6 +547,8 @@ export const T = {
     subscriptions: 'Subscriptions',
     subscribeOptions: 'Options and properties',
     noSubscriptions: 'The client has no subscriptions.',
+    unknownSubscriptions: 'The session was resumed. This page did not make its subscriptions:',
+    sessionSubscriptions: 'show those of the session',
     unsubscribe: 'Unsubscribe',
     unsubscribeProperties: 'User Properties of UNSUBSCRIBE',
     noLocal: 'No Local',
@@ -568,6 +568,43 @@ export const T = {
     details: 'Details',
     directions: { sent: 'sent', received: 'received', note: 'note' },
     cut: (shown: string, all: string) => `The first ${shown} of ${all} are kept.`,
+    cutText: (count: number) => `… and ${countText(count)} more characters`,
+    furtherProperties: 'Further properties',
+    opensLate: (seconds: number) => `The WebSocket did not open within ${seconds} s.`,
+    notOpened: 'The WebSocket was not opened.',
+    closedWith: (code: number, reason: string) =>
+      `The WebSocket was closed with code ${code}${reason === '' ? '' : `: ${reason}`}.`,
+    words: {
+      packetId: (id: number) => `packet id ${id}`,
+      qos: (qos: number) => `QoS ${qos}`,
+      granted: (qos: number) => `granted QoS ${qos}`,
+      retain: 'retain',
+      repeated: 'repeated',
+      resumed: 'session resumed',
+      started: 'new session',
+      versions: { '3': 'MQTT 3.1', '4': 'MQTT 3.1.1', '5': 'MQTT 5' },
+      clientId: (id: string) => `client id ${id}`,
+      noClientId: 'no client id',
+      cleanStart: 'new session',
+      resumes: 'resumes a session',
+      keepAlive: (seconds: number) => `keep alive ${seconds} s`,
+      noKeepAlive: 'no keep alive',
+      username: (name: string) => `user name ${name}`,
+      password: 'with a password',
+      will: (topic: string) => `will to ${topic}`,
+      noLocal: 'No Local',
+      retainAsPublished: 'Retain As Published',
+      retainHandling: (value: number) => `Retain Handling ${value}`,
+      bytes: (count: number) => `${countText(count)} bytes`
+    },
+    faults: {
+      number: (text: string) => `"${text}" is not a whole number`,
+      pair: (line: string) => `the line "${line}" must have the form name=value`,
+      json: (message: string) => `the payload is not JSON: ${message}`,
+      digits: 'hexadecimal digits are 0 to 9 and a to f',
+      half: 'each byte has two hexadecimal digits; the last one has only one',
+      base64: 'the payload is not valid base64'
+    },
     flag: { none: 'not sent', no: '0', yes: '1' },
     properties: {
       sessionExpiryInterval: 'Session Expiry Interval (s)',

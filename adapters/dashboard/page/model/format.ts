@@ -121,15 +121,21 @@ export function absoluteTime(input: string): string {
   return Number.isNaN(at.getTime()) ? '' : at.toISOString().replace('.000Z', 'Z');
 }
 
+/** The words around a time that has passed. */
+export interface AgoWords {
+  readonly now: string;
+  ago(text: string): string;
+}
+
 /** The time that has passed since another one, in its largest unit: `3 min ago`. */
-export function agoText(at: number, now: number): string {
+export function agoText(at: number, now: number, words: AgoWords): string {
   const ms = Math.max(0, now - at);
-  if (ms < 1000) return 'now';
+  if (ms < 1000) return words.now;
   for (const [unit, seconds] of STEPS) {
     const count = Math.floor(ms / 1000 / seconds);
-    if (count > 0) return `${count} ${unit} ago`;
+    if (count > 0) return words.ago(`${count} ${unit}`);
   }
-  return 'now';
+  return words.now;
 }
 
 /** A part of a name: characters as they are, or one that cannot be seen. */
@@ -153,7 +159,7 @@ export function namePartsOf(name: string, max = 256): { readonly parts: readonly
   let at = 0;
   for (const { 0: found, index } of shown.matchAll(UNSEEN)) {
     if (index > at) parts.push({ text: shown.slice(at, index), code: undefined });
-    if (/^ +$/.test(found)) parts.push({ text: '·'.repeat(found.length), code: `${found.length} blank` });
+    if (/^ +$/.test(found)) parts.push({ text: '·'.repeat(found.length), code: codeOf(found) });
     else parts.push({ text: codeOf(found), code: codeOf(found) });
     at = index + found.length;
   }

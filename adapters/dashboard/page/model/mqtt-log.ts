@@ -1,5 +1,9 @@
 // The log of the WebSocket client: its last packets and notes. While it is paused, new rows are held, so that what is read does not move.
 
+import { T } from '../texts.ts';
+
+const W = T.websocket.words;
+
 /** A packet as the client of the package has it, as far as the log shows it. */
 export interface LoggedPacket {
   readonly cmd: string;
@@ -20,7 +24,7 @@ export interface LoggedPacket {
     readonly retainHandling?: number;
   }[];
   readonly unsubscriptions?: readonly string[];
-  readonly protocolVersion?: number;
+  readonly protocolVersion?: 3 | 4 | 5;
   readonly clientId?: string;
   readonly clean?: boolean;
   readonly keepalive?: number;
@@ -50,9 +54,12 @@ export interface LogRow {
   readonly properties: readonly (readonly [name: string, value: string])[];
 }
 
-/** Maximum number of rows, and bytes of each payload that are kept. */
+/** Maximum number of rows, bytes of each payload that are kept, and characters of each text. */
 export const MAX_LOG = 500;
 export const MAX_KEPT_BYTES = 16_384;
+export const MAX_KEPT_TEXT = 1_024;
+/** Maximum number of properties of a packet that are kept. */
+export const MAX_PROPERTIES = 32;
 
 /** The log of a client. */
 export interface LogState {
@@ -83,62 +90,69 @@ export function packetRow(
   reasonName: (code: number) => string
 ): Omit<LogRow, 'number' | 'at'> {
   const { cmd, topic, payload, properties = {} } = packet;
+  const all = Object.entries(properties).flatMap(([name, value]) => propertyTexts(name, value));
+  const kept = all.slice(0, MAX_PROPERTIES).map(([name, text]) => [cut(name), cut(text)] as const);
   const codes = packet.granted ?? (packet.reasonCode === undefined ? [] : [packet.reasonCode]);
   return {
     direction,
     name: cmd.toUpperCase(),
     topic,
-    text: wordsOf(packet, reasonName).join(', '),
+    text: cut(wordsOf(packet, reasonName).join(', ')),
     isBad: codes.some((code) => code >= 0x80),
-    payload: payload?.slice(0, MAX_KEPT_BYTES),
+    payload: payload && new Uint8Array(payload.subarray(0, MAX_KEPT_BYTES)), // `slice` of a Buffer does not copy
     payloadBytes: payload?.length ?? 0,
-    properties: Object.entries(properties).flatMap(([name, value]) => propertyTexts(name, value))
+    properties:
+      all.length > kept.length ? [...kept, [T.websocket.furtherProperties, `${all.length - kept.length}`]] : kept
   };
+}
+
+/** The beginning of a long text, as a string of its own: a slice would keep the whole text in memory. */
+function cut(text: string): string {
+  if (text.length <= MAX_KEPT_TEXT) return text;
+  const copy = JSON.parse(JSON.stringify(text.slice(0, MAX_KEPT_TEXT))) as string;
+  return copy + T.websocket.cutText(text.length - MAX_KEPT_TEXT);
 }
 
 function wordsOf(packet: LoggedPacket, reasonName: (code: number) => string): readonly string[] {
   const { cmd, messageId, reasonCode, granted } = packet;
-  const id = messageId === undefined || messageId === 0 ? [] : [`packet id ${messageId}`];
+  const id = messageId === undefined || messageId === 0 ? [] : [W.packetId(messageId)];
   if (cmd === 'connect') return connectWords(packet);
   if (cmd === 'publish')
     return [
-      `QoS ${packet.qos}`,
-      ...(packet.retain === true ? ['retain'] : []),
-      ...(packet.dup === true ? ['repeated'] : []),
+      W.qos(packet.qos ?? 0),
+      ...(packet.retain === true ? [W.retain] : []),
+      ...(packet.dup === true ? [W.repeated] : []),
       ...id
     ];
   const code = reasonCode === undefined ? [] : [codeText(reasonCode, reasonName)];
-  if (cmd === 'connack') return [...code, packet.sessionPresent === true ? 'session resumed' : 'new session'];
+  if (cmd === 'connack') return [...code, packet.sessionPresent === true ? W.resumed : W.started];
   if (cmd === 'subscribe')
     return [...(packet.subscriptions ?? []).map((one) => [one.topic, ...optionWords(one)].join(' ')), ...id];
   if (cmd === 'unsubscribe') return [...(packet.unsubscriptions ?? []), ...id];
   if (granted !== undefined)
-    return [
-      ...granted.map((one) => (cmd === 'suback' && one < 3 ? `granted QoS ${one}` : codeText(one, reasonName))),
-      ...id
-    ];
+    return [...granted.map((one) => (cmd === 'suback' && one < 3 ? W.granted(one) : codeText(one, reasonName))), ...id];
   return [...code, ...id];
 }
 
 function connectWords(packet: LoggedPacket): readonly string[] {
-  const { protocolVersion, clientId = '', clean, keepalive = 0, username, password, will } = packet;
+  const { protocolVersion = 5, clientId = '', clean, keepalive = 0, username, password, will } = packet;
   return [
-    protocolVersion === 5 ? 'MQTT 5' : 'MQTT 3.1.1',
-    clientId === '' ? 'no client id' : `client id ${clientId}`,
-    clean === true ? 'new session' : 'resumes a session',
-    keepalive === 0 ? 'no keep alive' : `keep alive ${keepalive} s`,
-    ...(username === undefined ? [] : [`user name ${username}`]),
-    ...(password === undefined ? [] : ['with a password']),
-    ...(will === undefined ? [] : [`will to ${will.topic}`])
+    W.versions[protocolVersion],
+    clientId === '' ? W.noClientId : W.clientId(clientId),
+    clean === true ? W.cleanStart : W.resumes,
+    keepalive === 0 ? W.noKeepAlive : W.keepAlive(keepalive),
+    ...(username === undefined ? [] : [W.username(username)]),
+    ...(password === undefined ? [] : [W.password]),
+    ...(will === undefined ? [] : [W.will(will.topic)])
   ];
 }
 
 function optionWords(one: NonNullable<LoggedPacket['subscriptions']>[number]): readonly string[] {
   return [
-    `QoS ${one.qos}`,
-    ...(one.noLocal === true ? ['No Local'] : []),
-    ...(one.retainAsPublished === true ? ['Retain As Published'] : []),
-    ...(one.retainHandling ? [`Retain Handling ${one.retainHandling}`] : [])
+    W.qos(one.qos),
+    ...(one.noLocal === true ? [W.noLocal] : []),
+    ...(one.retainAsPublished === true ? [W.retainAsPublished] : []),
+    ...(one.retainHandling ? [W.retainHandling(one.retainHandling)] : [])
   ];
 }
 
@@ -165,7 +179,7 @@ function propertyTexts(name: string, value: unknown): readonly (readonly [string
   if (value === undefined) return [];
   if (name === 'userProperties')
     return (value as readonly (readonly [string, string])[]).map(([key, text]) => [`${key} =`, text]);
-  if (name === 'authenticationData') return [[propertyName(name), `${(value as Uint8Array).length} bytes`]];
+  if (name === 'authenticationData') return [[propertyName(name), W.bytes((value as Uint8Array).length)]];
   if (value instanceof Uint8Array) return [[propertyName(name), bytesText(value)]];
   return [[propertyName(name), Array.isArray(value) ? value.join(', ') : `${value}${UNITS[name] ?? ''}`]];
 }

@@ -1,5 +1,9 @@
 // The WebSocket client of the page, without the network: values of forms become properties and payloads, packets become rows of a log.
 
+import { T } from '../texts.ts';
+
+const F = T.websocket.faults;
+
 /** The form of a property in a field. `pairs`: one `name=value` in each line. `list`: a number that is sent as a list of one. */
 export type PropertyType = 'number' | 'flag' | 'text' | 'bytes' | 'pairs' | 'list';
 
@@ -76,7 +80,7 @@ function propertyValue(type: PropertyType, text: string, field: string): unknown
   if (type === 'bytes') return /^0x/i.test(text) ? hexBytes(text.slice(2), field) : new TextEncoder().encode(text);
   if (type === 'pairs') return pairsIn(text, field);
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 0) throw new FieldError(field, `"${text}" is not a whole number`);
+  if (!Number.isInteger(number) || number < 0) throw new FieldError(field, F.number(text));
   return type === 'list' ? [number] : number;
 }
 
@@ -87,7 +91,7 @@ export function pairsIn(text: string, field: string): readonly (readonly [name: 
     .filter((line) => line.trim() !== '')
     .map((line) => {
       const at = line.indexOf('=');
-      if (at < 0) throw new FieldError(field, `the line "${line}" must have the form name=value`);
+      if (at < 0) throw new FieldError(field, F.pair(line));
       return [line.slice(0, at), line.slice(at + 1)];
     });
 }
@@ -104,16 +108,15 @@ export function payloadBytes(form: PayloadForm, text: string, field: string): Ui
     try {
       JSON.parse(text);
     } catch (error) {
-      throw new FieldError(field, `the payload is not JSON: ${(error as Error).message}`);
+      throw new FieldError(field, F.json((error as Error).message));
     }
   }
   return new TextEncoder().encode(text);
 }
 
 function hexBytes(digits: string, field: string): Uint8Array<ArrayBuffer> {
-  if (/[^\da-f]/i.test(digits)) throw new FieldError(field, 'hexadecimal digits are 0 to 9 and a to f');
-  if (digits.length % 2 === 1)
-    throw new FieldError(field, 'each byte has two hexadecimal digits; the last one has only one');
+  if (/[^\da-f]/i.test(digits)) throw new FieldError(field, F.digits);
+  if (digits.length % 2 === 1) throw new FieldError(field, F.half);
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
@@ -121,7 +124,7 @@ function base64Bytes(text: string, field: string): Uint8Array<ArrayBuffer> {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    throw new FieldError(field, 'the payload is not valid base64');
+    throw new FieldError(field, F.base64);
   }
 }
 

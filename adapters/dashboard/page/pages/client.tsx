@@ -78,7 +78,7 @@ function State({ session: { client } }: { readonly session: SessionRow }) {
   return (
     <Badge kind={client.connected ? 'good' : 'quiet'}>
       {client.connected ? T.clients.connected : T.clients.disconnected}
-      {since !== undefined && ` ${agoText(since, Date.now())}`}
+      {since !== undefined && ` ${agoText(since, Date.now(), T.time)}`}
     </Badge>
   );
 }

@@ -154,7 +154,7 @@ function StateOf({ row }: { readonly row: ClientRow }) {
   return (
     <span title={since === undefined ? undefined : timeText(since)}>
       <Badge kind={connected ? 'good' : 'quiet'}>{connected ? C.connected : C.disconnected}</Badge>
-      {since !== undefined && <span class="aside"> {agoText(since, Date.now())}</span>}
+      {since !== undefined && <span class="aside"> {agoText(since, Date.now(), T.time)}</span>}
     </span>
   );
 }

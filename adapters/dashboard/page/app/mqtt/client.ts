@@ -12,10 +12,12 @@ import {
 } from '../../../../../lib/client/index.ts';
 import { checkClientOptions } from '../../../../../lib/client/option-check.ts';
 import { connectPacket } from '../../../../../lib/client/packets.ts';
+import { encode } from '../../../../../lib/packets/encode.ts';
 // not `lib/index.ts`: it contains the whole broker
 import { reasonName } from '../../../../../lib/packets/reason-codes.ts';
 import type { Packet, Properties } from '../../../../../lib/packets/types.ts';
-import { delayBefore, isPassing } from '../../model/mqtt.ts';
+import { checkTopicName } from '../../../../../lib/topics/topic.ts';
+import { delayBefore, FieldError, isPassing } from '../../model/mqtt.ts';
 import { EMPTY_LOG, type LogRow, type LogState, packetRow, resumedLog, withRows } from '../../model/mqtt-log.ts';
 import { T } from '../../texts.ts';
 import { urlOf } from '../mount.ts';
@@ -92,11 +94,15 @@ interface Wish {
   /** The client of the last connection, whose unfinished deliveries the next one completes. */
   before: Client | undefined;
   attempts: number;
+  /** The subscriptions of the page are to be made again: the broker has not kept them, or the connection was lost meanwhile. */
+  isSubscribing: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 let wish: Wish | undefined;
 let colors = 0;
+/** The client id of the session that has the subscriptions. */
+let subscriber: string | undefined;
 
 let last = 0;
 let pending: LogRow[] = [];
@@ -141,16 +147,21 @@ export function clearLog(): void {
   log.value = EMPTY_LOG;
 }
 
-/** Connect with settings. A connection that exists ends first. */
+/** Connect with settings. A connection that exists ends first. @throws FieldError, InvalidInput: no attempt could succeed */
 export function connect(settings: Settings): void {
+  const { will, protocolVersion = 5 } = settings.options;
+  checkClientOptions(settings.options);
+  const fault = will && checkTopicName(will.topic);
+  if (fault !== undefined) throw new FieldError('will.topic', fault);
+  encode(connectPacket(settings.options, protocolVersion), protocolVersion);
   end();
-  subscriptions.value = [];
   wish = {
     settings,
     aborted: new AbortController(),
     client: undefined,
     before: undefined,
     attempts: 0,
+    isSubscribing: false,
     timer: undefined
   };
   void open(wish);
@@ -159,33 +170,40 @@ export function connect(settings: Settings): void {
 async function open(current: Wish): Promise<void> {
   const { settings, aborted } = current;
   mqttState.value = { is: 'connecting' };
+  let client: Client;
   try {
     const options = optionsFor(current, settings.options);
-    checkClientOptions(options);
     const socket = await openSocket(location.origin.replace(/^http/, 'ws') + urlOf('mqtt'), aborted.signal);
-    const client = new Client(new SocketStream(socket) as never, options);
+    client = new Client(new SocketStream(socket) as never, options);
     logPacket('sent', connectPacket(options, client.protocolVersion)); // it is sent before there can be a listener
     client.on('packet', ({ direction, packet }) => logPacket(direction, packet));
     client.on('error', ({ message }) => note(message, true));
     client.on('message', () => undefined); // their packets are in the log
     await client.opened();
-    if (current !== wish) return client.destroy();
-    current.client = client;
-    current.attempts = 0;
-    follow(current, client);
-    const { sessionPresent, properties = {} } = client.connack;
-    mqttState.value = {
-      is: 'open',
-      clientId: client.clientId,
-      isResumed: sessionPresent === true,
-      properties,
-      since: Date.now(),
-      method: options.properties?.authenticationMethod
-    };
-    if (sessionPresent !== true) await subscribeAgain(client);
   } catch (error) {
-    if (current === wish && current.client === undefined) await lost(current, error);
+    if (current === wish) await lost(current, error);
+    return;
   }
+  if (current !== wish) client.destroy();
+  else await use(current, client);
+}
+
+/** Use a connection that has been accepted. */
+async function use(current: Wish, client: Client): Promise<void> {
+  const isFirst = current.before === undefined;
+  current.client = client;
+  current.attempts = 0;
+  follow(current, client);
+  const { clientId } = client;
+  const { sessionPresent, properties = {} } = client.connack;
+  const isResumed = sessionPresent === true;
+  const method = current.settings.options.properties?.authenticationMethod;
+  mqttState.value = { is: 'open', clientId, isResumed, properties, since: Date.now(), method };
+  // a person who connects begins with the subscriptions of the session; after a loss, the page brings its own
+  if (isFirst && !(isResumed && clientId === subscriber)) subscriptions.value = [];
+  subscriber = clientId;
+  if (!isFirst && !isResumed) current.isSubscribing = true;
+  if (current.isSubscribing) await subscribeAgain(current, client);
 }
 
 /** The options of an attempt. After the first one, the session is resumed if the broker keeps it. */
@@ -273,12 +291,17 @@ export function connectNow(): void {
   void open(wish);
 }
 
-/** Disconnect, with DISCONNECT. */
+/** Disconnect, with DISCONNECT. @throws Error if the packet cannot be sent */
 export async function disconnect(reasonCode: number, properties: Properties | undefined): Promise<void> {
-  const client = wish?.client;
-  wish = undefined;
+  const current = wish;
+  wish = undefined; // so that the end of the connection is not reported as a loss
   challenge.value = undefined;
-  await client?.disconnect({ reasonCode, ...(properties && { properties }) });
+  try {
+    await current?.client?.disconnect({ reasonCode, ...(properties && { properties }) });
+  } catch (error) {
+    wish ??= current; // the packet could not be sent, so the connection stays
+    throw error;
+  }
   note(M.disconnected);
   mqttState.value = { is: 'closed' };
 }
@@ -317,14 +340,22 @@ export async function unsubscribe(filter: string, properties: Properties | undef
   subscriptions.value = subscriptions.value.filter(({ input }) => input.topic !== filter);
 }
 
-/** The broker keeps no session, so the subscriptions of the page are made again. */
-async function subscribeAgain(client: Client): Promise<void> {
-  const before = subscriptions.value;
-  subscriptions.value = [];
-  for (const one of before) {
-    const [granted] = await client.subscribe([one.input], { ...(one.properties && { properties: one.properties }) });
-    if (granted < 0x80) subscriptions.value = [...subscriptions.value, { ...one, granted }];
+/** The broker has kept no session, so the subscriptions of the page are made again. The next connection continues if this one is lost. */
+async function subscribeAgain(current: Wish, client: Client): Promise<void> {
+  for (const one of subscriptions.value) {
+    if (!subscriptions.value.includes(one)) continue; // a person has ended it meanwhile
+    let granted = 0x80;
+    try {
+      [granted] = await client.subscribe([one.input], { ...(one.properties && { properties: one.properties }) });
+    } catch (error) {
+      if (!client.isConnected) return;
+      note(M.refused(one.input.topic, (error as Error).message), true);
+    }
+    subscriptions.value = subscriptions.value.flatMap((other) =>
+      other !== one ? [other] : granted < 0x80 ? [{ ...one, granted }] : []
+    );
   }
+  current.isSubscribing = false;
 }
 
 /** Publish a message. @returns the acknowledgement in words @throws Error if the broker refuses */

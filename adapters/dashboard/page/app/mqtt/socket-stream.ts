@@ -1,6 +1,10 @@
 // A WebSocket as the stream of bytes that the client of the package uses. A browser cannot pause a WebSocket, so `pause` has no effect: the page
 // takes all messages, and keeps the last ones.
 
+import { T } from '../../texts.ts';
+
+const M = T.websocket;
+
 type Listener = (value?: never) => void;
 
 /** Bytes that a WebSocket holds for the network before `write` returns false. */
@@ -20,9 +24,9 @@ export function openSocket(url: string, signal: AbortSignal): Promise<WebSocket>
       socket.close();
     };
     const abort = () => fail(signal.reason);
-    const timer = setTimeout(() => fail(new Error('the WebSocket did not open within 10 s')), OPEN_MS);
+    const timer = setTimeout(() => fail(new Error(M.opensLate(OPEN_MS / 1_000))), OPEN_MS);
     signal.addEventListener('abort', abort);
-    socket.onerror = () => fail(new Error('the WebSocket was not opened'));
+    socket.onerror = () => fail(new Error(M.notOpened));
     socket.onopen = () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', abort);
@@ -50,8 +54,7 @@ export class SocketStream {
     socket.onclose = ({ code, reason }) => {
       this.readableEnded = true;
       // 1000 and 1005: a normal end; the browser has no further details of the others
-      if (code !== 1000 && code !== 1005 && !this.destroyed)
-        this.errored = new Error(`the WebSocket was closed with code ${code}${reason === '' ? '' : `: ${reason}`}`);
+      if (code !== 1000 && code !== 1005 && !this.destroyed) this.errored = new Error(M.closedWith(code, reason));
       this.#close();
     };
     if (socket.readyState !== WebSocket.OPEN) this.destroyed = true;

@@ -111,7 +111,7 @@ function Row({ row, isOpen, onOpen }: { readonly row: LogRow; readonly isOpen: b
               <span class={`mqtt-arrow mqtt-${direction}`} aria-hidden="true">
                 {ARROWS[direction]}
               </span>{' '}
-              <span class="read-only-text">{M.directions[direction]}</span>
+              <span class="visually-hidden">{M.directions[direction]}</span>
               {name}
             </>
           )}

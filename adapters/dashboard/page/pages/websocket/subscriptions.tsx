@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Properties } from '../../../../../lib/packets/types.ts';
 import { mqttState, subscribe, subscriptions, unsubscribe } from '../../app/mqtt/client.ts';
+import { hrefOf } from '../../app/place.ts';
 import { propertiesIn } from '../../model/mqtt.ts';
 import type { FieldRow } from '../../parts/fields.tsx';
 import { Name } from '../../parts/name.tsx';
@@ -29,7 +30,8 @@ const OPTION_FIELDS: readonly FieldRow[] = [
 /** The subscriptions, each with its colour in the log, and the form that makes one. */
 export function Subscriptions({ form }: { readonly form: Choices }) {
   const [problem, setProblem] = useState<unknown>();
-  const isOpen = mqttState.value.is === 'open';
+  const state = mqttState.value;
+  const isOpen = state.is === 'open';
   const isFive = form.get('v') !== '4';
   const submit = async () => {
     setProblem(undefined);
@@ -60,7 +62,16 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
     <section class="panel mqtt-panel" aria-label={M.subscriptions}>
       <h2>{M.subscriptions}</h2>
       {subscriptions.value.length === 0 ? (
-        <p class="aside">{M.noSubscriptions}</p>
+        <p class="aside">
+          {state.is === 'open' && state.isResumed ? (
+            <>
+              {M.unknownSubscriptions}{' '}
+              <a href={hrefOf('client', { id: state.clientId, tab: 'subscriptions' })}>{M.sessionSubscriptions}</a>
+            </>
+          ) : (
+            M.noSubscriptions
+          )}
+        </p>
       ) : (
         <ul class="mqtt-subscriptions">
           {subscriptions.value.map(({ input: { topic }, granted, color }) => (
