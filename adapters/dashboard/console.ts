@@ -241,7 +241,6 @@ export class Console implements Service {
       scope,
       node: settings.node,
       version,
-      hasStreams: true,
       viewerPayloads: this.#settings.viewerPayloads,
       upgrades: this.upgrades.hasArrived ? 'arrive' : this.#hasMissed ? 'missing' : 'untried',
       timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone // of the local times in answers

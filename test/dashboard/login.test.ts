@@ -22,7 +22,6 @@ describe('The login to the console', () => {
       scope: 'administrator',
       node,
       version,
-      hasStreams: true,
       viewerPayloads: true,
       upgrades: 'untried',
       timeZone

@@ -8,7 +8,6 @@ export interface Session {
   readonly scope: 'viewer' | 'administrator';
   readonly node: string;
   readonly version: string;
-  readonly hasStreams: boolean;
   readonly viewerPayloads: boolean;
   /** Upgrade requests arrive at the console or do not, because the host does not pass them on; `untried`: none has been made. */
   readonly upgrades: 'arrive' | 'missing' | 'untried';

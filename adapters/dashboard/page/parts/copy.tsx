@@ -61,7 +61,7 @@ async function toClipboard(text: string): Promise<boolean> {
 function copyOfSelection(text: string): void {
   const area = document.createElement('textarea');
   area.value = text;
-  area.className = 'read-only-text';
+  area.className = 'visually-hidden';
   (document.querySelector('dialog[open]') ?? document.body).append(area);
   area.select();
   const isDone = document.execCommand('copy');

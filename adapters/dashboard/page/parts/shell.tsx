@@ -202,7 +202,7 @@ function ThemeChoice() {
   return (
     <label class="theme-choice" title={T.shell.theme}>
       <Icon name="theme" />
-      <span class="read-only-text">{T.shell.theme}</span>
+      <span class="visually-hidden">{T.shell.theme}</span>
       <select value={theme.value} onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}>
         {THEMES.map((name) => (
           <option key={name} value={name}>

@@ -97,7 +97,7 @@ function columnsFor(opened: number | undefined, open: (number: number) => void):
               <span class={direction === 'in' ? 'mqtt-received' : 'mqtt-sent'} aria-hidden="true">
                 {ARROWS[direction]}
               </span>{' '}
-              <span class="read-only-text">{R.directions[direction]}</span>
+              <span class="visually-hidden">{R.directions[direction]}</span>
             </>
           )}
           {event === undefined ? `${packet}`.toUpperCase() : `${event}`}

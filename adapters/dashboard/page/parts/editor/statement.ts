@@ -19,7 +19,6 @@ export interface StatementEditor {
   setWords(words: readonly Word[]): void;
   /** Mark an error at its place. */
   setFault(fault: Fault | undefined): void;
-  focus(): void;
   end(): void;
 }
 
@@ -162,7 +161,6 @@ export function editStatement(
         ])
       );
     },
-    focus: () => view.focus(),
     end: () => view.destroy()
   };
 }
