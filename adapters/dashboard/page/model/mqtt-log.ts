@@ -106,7 +106,7 @@ export function packetRow(
   };
 }
 
-/** The beginning of a long text, as a string of its own: a slice would keep the whole text in memory. */
+/** The beginning of a long text, copied: a slice would keep the whole text in memory. */
 function cut(text: string): string {
   if (text.length <= MAX_KEPT_TEXT) return text;
   const copy = JSON.parse(JSON.stringify(text.slice(0, MAX_KEPT_TEXT))) as string;
