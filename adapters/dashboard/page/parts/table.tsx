@@ -59,7 +59,7 @@ export function Table<Row>({
     <>
       <div class="table-frame" aria-busy={isLoading} ref={takeKeys}>
         <table class={isStacked ? 'rows stacked' : 'rows'}>
-          <caption class="read-only-text">{caption}</caption>
+          <caption class="visually-hidden">{caption}</caption>
           <thead>
             <tr>
               {columns.map(({ head, about, ...column }) => (
