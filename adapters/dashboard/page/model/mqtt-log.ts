@@ -24,7 +24,7 @@ export interface LoggedPacket {
     readonly retainHandling?: number;
   }[];
   readonly unsubscriptions?: readonly string[];
-  readonly protocolVersion?: 3 | 4 | 5;
+  readonly protocolVersion?: number;
   readonly clientId?: string;
   readonly clean?: boolean;
   readonly keepalive?: number;
@@ -137,7 +137,7 @@ function wordsOf(packet: LoggedPacket, reasonName: (code: number) => string): re
 function connectWords(packet: LoggedPacket): readonly string[] {
   const { protocolVersion = 5, clientId = '', clean, keepalive = 0, username, password, will } = packet;
   return [
-    W.versions[protocolVersion],
+    W.versions[protocolVersion as keyof typeof W.versions],
     clientId === '' ? W.noClientId : W.clientId(clientId),
     clean === true ? W.cleanStart : W.resumes,
     keepalive === 0 ? W.noKeepAlive : W.keepAlive(keepalive),
