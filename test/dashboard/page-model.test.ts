@@ -19,7 +19,7 @@ import {
 import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
-import { addressOf, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
 import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
@@ -37,6 +37,15 @@ import {
 import { T } from '../../adapters/dashboard/page/texts.ts';
 
 describe('Addresses of views', () => {
+  it('takes another client or rule for another view, and another tab or filter for the same', () => {
+    const at = (view: keyof typeof VIEWS, choices = {}) => ({ view, choices });
+    assert.equal(isSameView(at('client', { id: 'a' }), at('client', { id: 'a', tab: 'queue' })), true);
+    assert.equal(isSameView(at('client', { id: 'a' }), at('client', { id: 'b' })), false);
+    assert.equal(isSameView(at('webhooks'), at('webhooks', { name: 'a' })), false);
+    assert.equal(isSameView(at('websocket', { id: 'a' }), at('websocket', { id: 'ab' })), true);
+    assert.equal(isSameView(at('topics'), at('clients')), false);
+  });
+
   it('finds the view and the choices in an address, whatever characters they contain', () => {
     const choices = { id: '../a b%2F&=+?#', empty: '', missing: undefined, 'right-to-left': '\u202Eabc' };
     for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) {

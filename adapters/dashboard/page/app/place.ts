@@ -1,5 +1,7 @@
 import { signal } from '@preact/signals';
-import { addressOf, type Choices, type Place, placeOf, type ViewName } from '../model/places.ts';
+import type { RefObject } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { addressOf, type Choices, isSameView, type Place, placeOf, type ViewName } from '../model/places.ts';
 import { MOUNT, urlOf } from './mount.ts';
 
 /** The view that is shown, and the choices in it. */
@@ -33,19 +35,35 @@ export function choice(name: string): string {
 function show(href: string, replaces: boolean): void {
   if (href === location.href) return;
   history[replaces ? 'replaceState' : 'pushState'](null, '', href);
-  const before = place.value.view;
+  if (arrive()) scrollTo(0, 0);
+}
+
+/** Show the view of the address. @returns true if it is another one */
+function arrive(): boolean {
+  const before = place.value;
   place.value = here();
-  if (place.value.view === before) return;
-  scrollTo(0, 0);
-  // screen readers announce the new view
-  requestAnimationFrame(() => document.querySelector<HTMLElement>('main h1')?.focus());
+  const isOther = !isSameView(before, place.value);
+  if (isOther) arrivals.value++;
+  return isOther;
+}
+
+/** The number of times that a person has come to another view. */
+const arrivals = signal(0);
+let focused = 0;
+
+/** Give the title of a view the focus when a person has come to the view, so that screen readers read it. */
+export function useArrival(title: RefObject<HTMLElement>): void {
+  const count = arrivals.value;
+  useEffect(() => {
+    if (count === focused) return;
+    focused = count;
+    title.current?.focus({ preventScroll: true });
+  }, [count]);
 }
 
 /** Follow the addresses of the console without loading the page again. */
 export function followLinks(): void {
-  addEventListener('popstate', () => {
-    place.value = here();
-  });
+  addEventListener('popstate', arrive);
   document.addEventListener('click', (event) => {
     const link = (event.target as Element).closest?.('a');
     if (!link || event.defaultPrevented || event.button !== 0) return;

@@ -54,6 +54,22 @@ export function placeOf(path: string, search: string, mount: string, hash = ''):
   return { view, choices: Object.fromEntries(choices) };
 }
 
+/** The views that are about one thing, which a choice names. */
+const SUBJECTS: Partial<Record<ViewName, string>> = {
+  client: 'id',
+  rule: 'id',
+  stream: 'id',
+  definition: 'name',
+  webhooks: 'name',
+  bridges: 'name'
+};
+
+/** True if two places show the same: one view, of one thing. The choices may differ. */
+export function isSameView(one: Place, other: Place): boolean {
+  const subject = one.view && SUBJECTS[one.view];
+  return one.view === other.view && (subject === undefined || one.choices[subject] === other.choices[subject]);
+}
+
 /** The address of a view, relative to the mount. Choices that are undefined or empty are left out. */
 export function addressOf(view: ViewName, choices: Readonly<Record<string, string | undefined>> = {}): string {
   const given = Object.entries(choices).flatMap(([name, value]): [string, string][] =>

@@ -5,6 +5,7 @@ import { get } from '../app/requests.ts';
 import { countText, durationText, rateText, shortCount, sizeText } from '../model/format.ts';
 import { type History, withSamples } from '../model/history.ts';
 import { Chart, Sparkline } from '../parts/chart.tsx';
+import { Title } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
@@ -79,7 +80,7 @@ export function Page() {
   const history = withSamples(value ?? { at: [], series: {} }, samples.slice(1), NAMES); // the first one has no rates
   return (
     <>
-      <h1 tabIndex={-1}>{O.title}</h1>
+      <Title>{O.title}</Title>
       {error !== undefined && value === undefined && <Problem error={error} onRetry={reload} />}
       <Tiles history={history} now={now} />
       <h2>{O.hour}</h2>

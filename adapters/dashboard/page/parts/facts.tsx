@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { hrefOf, place } from '../app/place.ts';
+import { useRef } from 'preact/hooks';
+import { hrefOf, place, useArrival } from '../app/place.ts';
 import type { ViewName } from '../model/places.ts';
 import { Name } from './name.tsx';
 
@@ -82,6 +83,17 @@ export function Badge({
   return <span class={`badge badge-${kind}`}>{children}</span>;
 }
 
+/** The title of a view. It gets the focus when a person comes to the view. */
+export function Title({ children }: { readonly children: ComponentChildren }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useArrival(title);
+  return (
+    <h1 ref={title} tabIndex={-1}>
+      {children}
+    </h1>
+  );
+}
+
 /** The head of a view: its title and actions. */
 export function Head({
   title,
@@ -92,7 +104,7 @@ export function Head({
 }) {
   return (
     <div class="head">
-      <h1 tabIndex={-1}>{title}</h1>
+      <Title>{title}</Title>
       <div class="head-actions">{children}</div>
     </div>
   );
