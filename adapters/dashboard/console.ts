@@ -264,9 +264,10 @@ export class Console implements Service {
     const answer = answerTo(fault, false);
     const challenge = fault.kind === 'unauthorized' ? challengeFor(call) : {};
     const headers = { ...answer.headers, ...challenge, ...JSON_HEADERS };
+    if (fault.kind !== 'unauthorized') return { ...answer, headers };
     const { loginUrl } = this.#settings;
-    if (fault.kind !== 'unauthorized' || loginUrl === undefined) return { ...answer, headers };
-    return { ...answer, headers, body: JSON.stringify({ ...JSON.parse(answer.body as string), loginUrl }) };
+    const ways = { ...(this.#logins.isOfHost && { login: 'host' }), ...(loginUrl !== undefined && { loginUrl }) };
+    return { ...answer, headers, body: JSON.stringify({ ...JSON.parse(answer.body as string), ...ways }) };
   }
 }
 

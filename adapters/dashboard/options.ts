@@ -30,7 +30,10 @@ export interface DashboardOptions
    * returns who the host app has logged in. Default `users`.
    */
   login?: 'users' | DashboardLoginFunction;
-  /** A page of the host app at which people log in; the console links to it. Default: none. */
+  /**
+   * A page of the host app at which people log in; the console links to it. `{return}` in it is replaced by the encoded address of the view: its
+   * path, or its URL if the page has another origin. Default: none.
+   */
   loginUrl?: string;
   /** False: viewers get no payloads of messages, neither in the page nor over `/api`, `/streams` and `/live`. Default true. */
   viewerPayloads?: boolean;

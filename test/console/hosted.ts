@@ -1,7 +1,7 @@
 // The console in an Express app that parses bodies, behind a proxy with TLS.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, request } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { it } from 'node:test';
@@ -15,12 +15,21 @@ import { describeConsole } from './setup.ts';
 
 const BASE = '/ops/tools/console';
 
+/** True if the app has logged a person in. */
+const hasLogin = ({ headers }: IncomingMessage) => headers.cookie?.includes('person=eve') === true;
+
 /** An app of a customer: its body parsers come first, and it answers all other paths. */
 function appWith(broker: Broker) {
   const { node } = dashboard(broker, { trustedProxies: ['127.0.0.1'] });
   const app = express().set('env', 'test').set('trust proxy', 'loopback');
   app.use(express.json(), express.urlencoded({ extended: true }), express.text({ type: '*/*' }));
   app.use(BASE, node);
+  const hosted = dashboard(broker, {
+    login: (request) => (hasLogin(request as IncomingMessage) ? { id: 'eve', scope: 'viewer' } : undefined),
+    loginUrl: '/login?next={return}'
+  });
+  app.use('/hosted', hosted.node);
+  app.get('/login', ({ query }, response) => response.cookie('person', 'eve').redirect(`${query.next}`));
   app.use((_request, response) => void response.status(404).send('the app'));
   return app;
 }
@@ -46,7 +55,7 @@ function proxyTo(port: number, tls: { readonly cert: string | Buffer; readonly k
 }
 
 describeConsole('The console behind Express and a proxy', () => {
-  it('logs in, publishes, shows live values and logs out at a base path', async () => {
+  it('logs in, publishes, shows live values and logs out at a base path, also with the login of the app', async () => {
     using certificates = makeCertificates();
     await using broker = createBroker({ passwordCost: 10 });
     await broker.start();
@@ -74,6 +83,11 @@ describeConsole('The console behind Express and a proxy', () => {
       await page.getByLabel('Password').waitFor();
       assert.deepEqual(await page.context().cookies(), []);
       assert.deepEqual(tab.faults, []);
+      await page.goto(`${origin}/hosted/tail?filter=a%2F%23`);
+      assert.equal(await page.getByLabel('Password').count(), 0);
+      await page.getByRole('link', { name: 'Log in with the account of this site' }).click();
+      await page.getByRole('heading', { name: 'Live tail' }).waitFor();
+      assert.equal(page.url(), `${origin}/hosted/tail?filter=a%2F%23`);
       await page.goto(`${origin}/orders`);
       await page.getByText('the app').waitFor();
       const addresses = broker.monitor.audit.list().entries.map(({ address }) => address);

@@ -165,7 +165,7 @@ describe('The logins of a host app', () => {
     await using test = await startWithHost(byName);
     const browser = test.server.browser();
     const refused = await browser.send('GET', '/session');
-    assert.deepEqual([refused.status, refused.body.loginUrl], [401, '/app/login']);
+    assert.deepEqual([refused.status, refused.body.login, refused.body.loginUrl], [401, 'host', '/app/login']);
     const opened = await browser.send('GET', '/session', undefined, { 'x-person': 'eve' });
     assert.deepEqual([opened.status, opened.body.id, opened.body.scope], [200, 'eve', 'viewer']);
     const ban = { who: 'x', as: 'clientid' };

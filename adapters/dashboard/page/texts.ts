@@ -65,6 +65,9 @@ export const T = {
     busy: 'Logging in …',
     wrong: 'The user or the password is wrong.',
     other: 'Log in with the account of this site',
+    atHost: 'This console uses the accounts of the site that it belongs to.',
+    ofHost: 'This console uses the accounts of the app that it belongs to. Log in there, then come back.',
+    done: 'I have logged in',
     forgotten:
       'The password of the first start is in the file first-user in the data folder. To set a new one, run "embermq ctl users password NAME".'
   },
@@ -582,7 +585,7 @@ export const T = {
       repeated: 'repeated',
       resumed: 'session resumed',
       started: 'new session',
-      versions: { '3': 'MQTT 3.1', '4': 'MQTT 3.1.1', '5': 'MQTT 5' },
+      versions: { 3: 'MQTT 3.1', 4: 'MQTT 3.1.1', 5: 'MQTT 5' },
       clientId: (id: string) => `client id ${id}`,
       noClientId: 'no client id',
       cleanStart: 'new session',

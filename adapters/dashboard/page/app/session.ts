@@ -19,7 +19,13 @@ export interface Session {
 export type LoginState =
   | { readonly is: 'loading' }
   | { readonly is: 'failed'; readonly error: unknown }
-  | { readonly is: 'none' | 'lost'; readonly loginUrl: string | undefined }
+  | {
+      readonly is: 'none' | 'lost';
+      /** The page at which people log in to the host app. */
+      readonly loginUrl: string | undefined;
+      /** Only the host app logs people in. */
+      readonly isOfHost: boolean;
+    }
   | { readonly is: 'open' };
 
 export const login = signal<LoginState>({ is: 'loading' });
@@ -45,10 +51,11 @@ export async function loadSession(): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) {
-      const { loginUrl } = (error.body ?? {}) as { readonly loginUrl?: string };
+      const { loginUrl, login: by } = (error.body ?? {}) as { readonly loginUrl?: string; readonly login?: string };
       login.value = {
         is: session.value === undefined ? 'none' : 'lost',
-        loginUrl: isSafe(loginUrl) ? loginUrl : undefined
+        loginUrl: isSafe(loginUrl) ? loginUrl : undefined,
+        isOfHost: by === 'host'
       };
       return true;
     }
@@ -62,6 +69,13 @@ function isSafe(url: string | undefined): boolean {
   return (
     url !== undefined && URL.canParse(url, location.href) && /^https?:$/.test(new URL(url, location.href).protocol)
   );
+}
+
+/** The address of the login of the host app. `{return}` in it becomes the address of the view: the path, if both are of one origin. */
+export function hostLogin(loginUrl: string): string {
+  const { origin, pathname, search, hash, href } = location;
+  const isOwn = new URL(loginUrl, href).origin === origin;
+  return loginUrl.replaceAll('{return}', encodeURIComponent(isOwn ? pathname + search + hash : href));
 }
 
 /** Log in. @throws RequestError */

@@ -1,11 +1,52 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { RequestError } from '../app/requests.ts';
-import { logIn, login } from '../app/session.ts';
+import { hostLogin, loadSession, logIn, login } from '../app/session.ts';
 import { T } from '../texts.ts';
 import { described } from './problem.tsx';
 
-/** The form that asks for a user and a password. Afterwards the requested view opens, because its address has not changed. */
-export function Login({ loginUrl, isAgain }: { readonly loginUrl: string | undefined; readonly isAgain: boolean }) {
+/** The login. Afterwards the requested view opens, because its address has not changed. */
+export function Login({
+  loginUrl,
+  isOfHost,
+  isAgain
+}: {
+  readonly loginUrl: string | undefined;
+  readonly isOfHost: boolean;
+  readonly isAgain: boolean;
+}) {
+  return isOfHost ? (
+    <HostLogin loginUrl={loginUrl} isAgain={isAgain} />
+  ) : (
+    <PasswordLogin loginUrl={loginUrl} isAgain={isAgain} />
+  );
+}
+
+interface LoginProps {
+  readonly loginUrl: string | undefined;
+  readonly isAgain: boolean;
+}
+
+/** The way to the login of the host app, which knows the passwords. */
+function HostLogin({ loginUrl, isAgain }: LoginProps) {
+  return (
+    <section class="login" aria-labelledby="login-title">
+      <h1 id="login-title" tabIndex={-1}>
+        {isAgain ? T.login.again : T.login.title}
+      </h1>
+      <p>{loginUrl === undefined ? T.login.ofHost : T.login.atHost}</p>
+      {loginUrl !== undefined && (
+        <a class="button" href={hostLogin(loginUrl)}>
+          {T.login.other}
+        </a>
+      )}
+      <button type="button" onClick={() => void loadSession()}>
+        {T.login.done}
+      </button>
+    </section>
+  );
+}
+
+function PasswordLogin({ loginUrl, isAgain }: LoginProps) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
   const first = useRef<HTMLInputElement>(null);
@@ -50,7 +91,7 @@ export function Login({ loginUrl, isAgain }: { readonly loginUrl: string | undef
       </button>
       {loginUrl !== undefined && (
         <p>
-          <a href={loginUrl}>{T.login.other}</a>
+          <a href={hostLogin(loginUrl)}>{T.login.other}</a>
         </p>
       )}
       <p class="aside">{T.login.forgotten}</p>
