@@ -23,6 +23,16 @@ describeConsole('The pages of the console', (served) => {
     await logIn(tab, 'ann');
     await page.getByRole('link', { name: 'meter-1' }).waitFor();
     assert.equal(await page.getByRole('row').count(), 3);
+    await page.evaluate(
+      'Object.defineProperty(navigator, "clipboard", { value: undefined }); document.execCommand = () => false;'
+    );
+    await page.getByRole('button', { name: 'Copy as curl' }).press('Enter');
+    await page.locator('.notice', { hasText: 'does not let the page copy' }).waitFor();
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Copy as curl');
+    await page.route('**/logout', (route) => route.abort());
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.locator('.notice', { hasText: 'cannot be reached' }).waitFor();
+    tab.faults.splice(0); // the request that was aborted
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
@@ -155,11 +165,13 @@ describeConsole('The pages of the console', (served) => {
     const tab = await served.open('access?tab=rules');
     const { page } = tab;
     const dialog = page.getByRole('dialog');
+    const focused = () => page.evaluate('document.activeElement.textContent');
     await page.getByRole('button', { name: 'Add a rule' }).click();
     await dialog.getByLabel('Name').fill('../x');
     await dialog.getByLabel('Topic filter').fill('a/#');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('cell', { name: '../x' }).waitFor();
+    assert.equal(await focused(), 'Add a rule');
     await page.getByRole('button', { name: 'Remove' }).click();
     await dialog.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('No rules were set at run time').waitFor();
@@ -186,12 +198,17 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('combobox', { name: 'Find' }).fill('meter-2');
     await page.getByRole('option', { name: 'Client meter-2' }).waitFor();
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'meter-2' }).waitFor();
+    await page.getByRole('heading', { name: 'meter-2' }).and(page.locator(':focus')).waitFor();
     await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).fill('xxxxxxxx');
+    await page.getByRole('option').filter({ hasText: '+ 3,900 characters' }).first().waitFor();
+    assert.deepEqual(await seriousFindings(tab), []);
     await page.getByRole('combobox', { name: 'Find' }).fill('alarm');
     await page.getByRole('option', { name: 'Page Alarms' }).waitFor();
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Alarms' }).waitFor();
+    await page.getByRole('heading', { name: 'Alarms' }).and(page.locator(':focus')).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'meter-2' }).and(page.locator(':focus')).waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -65,12 +65,17 @@ describeConsole('A viewer of the console', (served) => {
     for (const view of ['client?id=meter-1', 'access?tab=rules', 'access?tab=users', 'rule?id=hot', 'stream-rule']) {
       await tab.page.goto(`${served.base}/${view}`);
       await settled(tab);
-      await tab.page.locator('main button:disabled').first().waitFor();
-      const buttons = await tab.page
-        .locator('main button:disabled')
-        .evaluateAll((found) => found.map((one) => [one.textContent, one.getAttribute('title')]));
+      const prevented = tab.page.locator('main button:is(:disabled, [aria-disabled="true"])');
+      await prevented.first().waitFor();
+      const buttons = await prevented.evaluateAll((found) =>
+        found.map((one) => [one.textContent, one.getAttribute('title')])
+      );
       for (const [label, title] of buttons) assert.match(`${title}`, /administrator/, `"${label}" of ${view}`);
     }
+    const [prevented] = await tab.page.locator('main button[aria-disabled="true"]').all();
+    await prevented.focus();
+    await tab.page.keyboard.press('Enter');
+    await tab.page.locator('.notice', { hasText: 'Only administrators' }).waitFor();
     await tab.close();
   });
 });

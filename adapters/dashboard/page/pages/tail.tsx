@@ -119,9 +119,7 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
           {L.clear}
         </button>
         <span class="aside keys">{L.keys}</span>
-        <span class="aside number" role="status">
-          {isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}
-        </span>
+        <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}</span>
       </div>
       <section
         ref={frame}

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { choice, choose } from '../app/place.ts';
 import { isAdministrator } from '../app/session.ts';
@@ -7,13 +7,35 @@ import { Dialog } from './dialog.tsx';
 import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
 import { notify } from './notices.tsx';
 
+/** The properties of a button for its state: it can be used, or not. */
+type ButtonState = Pick<
+  JSX.HTMLAttributes<HTMLButtonElement> & JSX.ButtonHTMLAttributes<HTMLButtonElement>,
+  'aria-disabled' | 'disabled' | 'onClickCapture' | 'title'
+>;
+
+/**
+ * The properties of a button that cannot be used, for a reason. It can have the focus, so that screen readers read the reason, and a notice shows
+ * the reason when it is pressed.
+ * @param reason undefined: the button can be used
+ */
+export function unlessPrevented(reason: string | undefined): ButtonState {
+  if (reason === undefined) return {};
+  return {
+    'aria-disabled': true,
+    title: reason,
+    onClickCapture: (event: Event) => {
+      event.preventDefault(); // a button that submits a form
+      event.stopImmediatePropagation();
+      notify(reason);
+    }
+  };
+}
+
 /** The properties of a button that viewers see but cannot use. @param isReady false: it cannot be used yet @param reason the reason of that, to be shown */
-export function forAdministrators(
-  isReady = true,
-  reason?: string
-): { readonly disabled: boolean; readonly title: string | undefined } {
-  const mayDo = isAdministrator.value;
-  return { disabled: !mayDo || !isReady, title: mayDo ? reason : T.errors.forbidden };
+export function forAdministrators(isReady = true, reason?: string): ButtonState {
+  if (!isAdministrator.value) return unlessPrevented(T.errors.forbidden);
+  if (isReady) return {};
+  return reason === undefined ? { disabled: true } : unlessPrevented(reason);
 }
 
 /** The properties of an `Action`. */

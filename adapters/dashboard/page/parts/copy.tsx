@@ -49,8 +49,8 @@ export function CopyAs({ request, of = 'api', ctl, input }: Copied) {
 /** Copy a text. Without TLS, a browser has no clipboard for pages, so the older way is taken. */
 async function toClipboard(text: string): Promise<boolean> {
   try {
-    if (navigator.clipboard !== undefined) await navigator.clipboard.writeText(text);
-    else copyOfSelection(text);
+    if (navigator.clipboard === undefined) return copyOfSelection(text);
+    await navigator.clipboard.writeText(text);
     return true;
   } catch (error) {
     notifyProblem(error);
@@ -58,7 +58,9 @@ async function toClipboard(text: string): Promise<boolean> {
   }
 }
 
-function copyOfSelection(text: string): void {
+/** Copy a text from a field that is selected for a moment. The focus stays. @returns false if the browser does not allow it; a notice says so then */
+function copyOfSelection(text: string): boolean {
+  const before = document.activeElement as HTMLElement | null;
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'visually-hidden';
@@ -66,5 +68,7 @@ function copyOfSelection(text: string): void {
   area.select();
   const isDone = document.execCommand('copy');
   area.remove();
+  before?.focus();
   if (!isDone) notify(T.copy.failed);
+  return isDone;
 }

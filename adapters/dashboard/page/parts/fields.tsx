@@ -45,12 +45,15 @@ export function Field({
   useEffect(() => {
     if (isFirst) input.current?.focus();
   }, [isFirst]);
+  const about = [help !== undefined && `${id}-help`, problem !== undefined && `${id}-problem`]
+    .filter(Boolean)
+    .join(' ');
   const shared = {
     id,
     ref: input,
     name: field.name,
     required: isRequired,
-    'aria-describedby': help === undefined ? undefined : `${id}-help`,
+    'aria-describedby': about === '' ? undefined : about,
     'aria-invalid': problem !== undefined
   };
   const take = (event: { readonly currentTarget: { readonly value: string } }) => onChange(event.currentTarget.value);
@@ -93,13 +96,34 @@ export function Field({
           onInput={take}
         />
       )}
+      <Notes id={id} help={help} problem={problem} />
+    </div>
+  );
+}
+
+/** The texts below an input, which describe it for screen readers. */
+function Notes({
+  id,
+  help,
+  problem
+}: {
+  readonly id: string;
+  readonly help: string | undefined;
+  readonly problem: string | undefined;
+}) {
+  return (
+    <>
       {help !== undefined && (
         <p id={`${id}-help`} class="aside">
           {help}
         </p>
       )}
-      {problem !== undefined && <p class="problem-message">{problem}</p>}
-    </div>
+      {problem !== undefined && (
+        <p id={`${id}-problem`} class="problem-message">
+          {problem}
+        </p>
+      )}
+    </>
   );
 }
 

@@ -17,6 +17,7 @@ import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
 import { Icon } from './icons.tsx';
 import { Name } from './name.tsx';
+import { notifyProblem } from './notices.tsx';
 import { described } from './problem.tsx';
 import { VIEW_ROWS } from './views.tsx';
 
@@ -178,7 +179,7 @@ function Option({
         {kind === 'guess' && to ? F.guesses[to.view as keyof typeof F.guesses] : F.kinds[kind]}
       </span>
       <span class="finder-name">
-        {text} {name !== undefined && <Name of={name} max={100} />}
+        {text} {name !== undefined && <Name of={name} max={100} isPlain />}
       </span>
       <span class="aside">{isForbidden ? F.forbidden : detail}</span>
     </>
@@ -214,6 +215,6 @@ function Option({
 }
 
 function perform(name: ActionName): void {
-  if (name === 'logOut') void logOut();
+  if (name === 'logOut') void logOut().catch(notifyProblem);
   else if (name === 'light' || name === 'dark' || name === 'system') chooseTheme(name);
 }

@@ -2,8 +2,19 @@ import { useState } from 'preact/hooks';
 import { namePartsOf } from '../model/format.ts';
 import { T } from '../texts.ts';
 
-/** A name that a client has chosen, as text: separate in its direction, blanks and controls marked, long ones cut. */
-export function Name({ of: name, max = 120 }: { readonly of: string; readonly max?: number }) {
+/**
+ * A name that a client has chosen, as text: separate in its direction, blanks and controls marked, long ones cut.
+ * @param isPlain the rest of a long name cannot be shown: the name is in a button or an option, which can contain no other button
+ */
+export function Name({
+  of: name,
+  max = 120,
+  isPlain = false
+}: {
+  readonly of: string;
+  readonly max?: number;
+  readonly isPlain?: boolean;
+}) {
   const [isWhole, setWhole] = useState(false);
   if (name === '') return <span class="name-empty">{T.nameView.empty}</span>;
   const { parts, hidden } = namePartsOf(name, isWhole ? Infinity : max);
@@ -18,7 +29,8 @@ export function Name({ of: name, max = 120 }: { readonly of: string; readonly ma
           </span>
         )
       )}
-      {hidden > 0 && (
+      {hidden > 0 && isPlain && <span class="aside"> {T.nameView.all(hidden)}</span>}
+      {hidden > 0 && !isPlain && (
         <button
           type="button"
           class="name-more"

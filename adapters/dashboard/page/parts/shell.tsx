@@ -7,10 +7,11 @@ import { countText } from '../model/format.ts';
 import type { ViewName } from '../model/places.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
+import { Title } from './facts.tsx';
 import { Finder } from './finder.tsx';
 import { Icon } from './icons.tsx';
 import { Login } from './login.tsx';
-import { Notices } from './notices.tsx';
+import { Notices, notifyProblem } from './notices.tsx';
 import { described, Problem } from './problem.tsx';
 import { VIEW_ROWS, ViewOf } from './views.tsx';
 
@@ -21,7 +22,7 @@ export function Shell() {
     return (
       <main class="alone">
         <Brand />
-        <Login loginUrl={state.loginUrl} isAgain={false} />
+        <Login loginUrl={state.loginUrl} isOfHost={state.isOfHost} isAgain={false} />
       </main>
     );
   if (session.value === undefined)
@@ -40,7 +41,7 @@ export function Shell() {
       <Layout />
       {state.is === 'lost' && (
         <Dialog title={T.login.title}>
-          <Login loginUrl={state.loginUrl} isAgain />
+          <Login loginUrl={state.loginUrl} isOfHost={state.isOfHost} isAgain />
         </Dialog>
       )}
       <Notices />
@@ -95,7 +96,7 @@ function Layout() {
         )}
         {view === undefined ? (
           <section class="empty">
-            <h1 tabIndex={-1}>{T.shell.unknown}</h1>
+            <Title>{T.shell.unknown}</Title>
             <p>{T.shell.unknownAdvice}</p>
             <a class="button" href={hrefOf('overview')}>
               {T.shell.toOverview}
@@ -227,7 +228,7 @@ function Person() {
         class="quiet"
         aria-label={T.shell.logOut}
         title={T.shell.logOut}
-        onClick={() => void logOut()}
+        onClick={() => void logOut().catch(notifyProblem)}
       >
         <Icon name="out" />
       </button>

@@ -16,6 +16,8 @@ import { addressOf, protocolText, type SessionRow } from './row.ts';
 
 const C = T.client;
 const NEVER_S = 4_294_967_295;
+/** Characters of a topic that a row of the queue shows. */
+const SHORT = 120;
 
 interface OfSession {
   readonly session: SessionRow;
@@ -226,7 +228,7 @@ export function Queue({ id }: OfClient) {
                 disabled={payload === undefined}
                 onClick={() => setOpened(opened === `${at} ${topic}` ? undefined : `${at} ${topic}`)}
               >
-                <Name of={topic} />
+                <Name of={topic} isPlain />
               </button>
             )
           },
@@ -252,8 +254,21 @@ export function Queue({ id }: OfClient) {
           },
           { head: T.topics.size, isNumber: true, cell: ({ payload_size }) => sizeText(payload_size) }
         ]}
-        below={(row) => opened === `${row.at} ${row.topic}` && <PayloadView of={row} />}
+        below={(row) => opened === `${row.at} ${row.topic}` && <Opened row={row} />}
       />
+    </>
+  );
+}
+
+function Opened({ row }: { readonly row: Parameters<typeof PayloadView>[0]['of'] & { readonly topic: string } }) {
+  return (
+    <>
+      {row.topic.length > SHORT && (
+        <p>
+          <Name of={row.topic} max={SHORT} />
+        </p>
+      )}
+      <PayloadView of={row} />
     </>
   );
 }

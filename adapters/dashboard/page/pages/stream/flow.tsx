@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { streams } from '../../app/streams.ts';
 import { countText, durationText, rateText } from '../../model/format.ts';
@@ -113,10 +113,16 @@ function shortName(name: string): string {
 
 /** The topology of a rule, with the rate of rows on its edges. */
 export function Flow({ path, live }: { readonly path: string; readonly live: LiveRule }) {
-  const { value: topology } = useLoaded(
-    `topo ${path} ${live.state}`,
-    async (signal) => (await streams('GET', `${path}/topo`, { signal })) as Topology
+  const { value: topology, refresh } = useLoaded(
+    `topo ${path}`,
+    async (signal, isBackground) => (await streams('GET', `${path}/topo`, { signal, isBackground })) as Topology
   );
+  const { state } = live;
+  const before = useRef(state);
+  useEffect(() => {
+    if (before.current !== undefined && before.current !== state) refresh();
+    before.current = state;
+  }, [state]);
   if (topology?.edges === undefined) return null;
   const nodes = placed(topology);
   const x = (layer: number) => 8 + layer * (BOX.width + BOX.gapX);

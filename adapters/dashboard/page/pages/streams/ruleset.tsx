@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { isAdministrator } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
 import { contentsOf } from '../../model/streams.ts';
 import { Action, forAdministrators } from '../../parts/confirm.tsx';
@@ -56,8 +57,8 @@ function Import() {
           id="ruleset"
           type="file"
           accept="application/json,.json"
-          disabled={forAdministrators().disabled}
-          title={forAdministrators().title}
+          disabled={!isAdministrator.value}
+          title={isAdministrator.value ? undefined : T.errors.forbidden}
           onChange={async ({ currentTarget: { files } }) => {
             const [chosen] = files ?? [];
             setFile(chosen && { name: chosen.name, text: await chosen.text() });

@@ -55,9 +55,7 @@ export function Lines({ id, isOfApp }: { readonly id: number; readonly isOfApp: 
         <button type="button" disabled={lines.length === 0} onClick={() => save(id, [...lines, ...held])}>
           {R.save}
         </button>
-        <span class="aside number" role="status">
-          {isPaused ? L.pausedAt(held.length) : L.shown(lines.length, MAX_LINES)}
-        </span>
+        <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(lines.length, MAX_LINES)}</span>
         <span class="aside">{lines.length > DRAWN ? R.drawn(DRAWN) : R.newest}</span>
         {missed > 0 && <span class="aside">{R.missed(missed)}</span>}
       </div>

@@ -15,6 +15,7 @@ import { isAdministrator, session } from '../../app/session.ts';
 import { timeText } from '../../model/format.ts';
 import { type PayloadForm, payloadBytes, propertiesIn } from '../../model/mqtt.ts';
 import { codeText, packetRow } from '../../model/mqtt-log.ts';
+import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Badge, Facts } from '../../parts/facts.tsx';
 import { Field, type FieldRow, Form } from '../../parts/fields.tsx';
@@ -185,7 +186,7 @@ function ConnectForm({ form }: { readonly form: Choices }) {
       <OtherProblem problem={problem} />
       {!mayDo && <p class="warning">{M.onlyAdministrators}</p>}
       <div class="form-buttons">
-        <button type="submit" class="primary" disabled={!mayDo} title={mayDo ? undefined : T.errors.forbidden}>
+        <button type="submit" class="primary" {...forAdministrators()}>
           {M.connect}
         </button>
       </div>

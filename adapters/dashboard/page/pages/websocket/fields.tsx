@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { choice, choose } from '../../app/place.ts';
 import { FieldError, PROPERTIES, type PropertySet, type PropertyType } from '../../model/mqtt.ts';
+import { unlessPrevented } from '../../parts/confirm.tsx';
 import { Field, type FieldRow } from '../../parts/fields.tsx';
 import { T } from '../../texts.ts';
 
@@ -124,7 +125,7 @@ export function PacketForm({
       )}
       <OtherProblem problem={problem} />
       <div class="form-buttons">
-        <button type="submit" class="primary" disabled={!isOpen} title={isOpen ? undefined : M.notConnected}>
+        <button type="submit" class="primary" {...unlessPrevented(isOpen ? undefined : M.notConnected)}>
           {send}
         </button>
         {children}

@@ -14,6 +14,8 @@ import type { Choices } from './fields.tsx';
 
 const M = T.websocket;
 const L = T.tail;
+/** Characters of a packet that its row shows. */
+const SHORT = 300;
 const SHOWN = {
   name: 'log',
   label: M.logFilter,
@@ -65,9 +67,7 @@ export function Log({ form }: { readonly form: Choices }) {
           {L.clear}
         </button>
         <Field field={SHOWN} value={form.get('log')} onChange={(value) => form.set('log', value)} />
-        <span class="aside number" role="status">
-          {isPaused ? L.pausedAt(held.length) : L.shown(shown.length, MAX_LOG)}
-        </span>
+        <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(shown.length, MAX_LOG)}</span>
       </div>
       {shown.length === 0 ? (
         <div class="empty-table">{M.noLog}</div>
@@ -125,10 +125,10 @@ function Row({ row, isOpen, onOpen }: { readonly row: LogRow; readonly isOpen: b
           )}
           {hasMore ? (
             <button type="button" class="row-button" aria-expanded={isOpen} onClick={onOpen}>
-              <Name of={text || M.details} max={300} />
+              <Name of={text || M.details} max={SHORT} isPlain />
             </button>
           ) : (
-            <Name of={text || ' '} max={300} />
+            <Name of={text || ' '} max={SHORT} />
           )}
         </td>
         <td class="wide-column minor mono mqtt-payload">
@@ -157,9 +157,14 @@ function Colors({ topic, all }: { readonly topic: string; readonly all: readonly
   );
 }
 
-function More({ row: { payload, payloadBytes, properties } }: { readonly row: LogRow }) {
+function More({ row: { text, payload, payloadBytes, properties } }: { readonly row: LogRow }) {
   return (
     <div class="mqtt-more">
+      {text.length > SHORT && (
+        <p>
+          <Name of={text} max={text.length} />
+        </p>
+      )}
       {properties.length > 0 && (
         <Facts rows={properties.map(([name, value]) => [name, <Name key={name} of={value} max={400} />])} />
       )}
