@@ -175,6 +175,7 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('button', { name: 'Remove' }).click();
     await dialog.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('No rules were set at run time').waitFor();
+    await page.locator('main h1:focus').waitFor();
     await page.goto(`${served.base}/access?tab=bans`);
     await page.getByRole('button', { name: 'Ban', exact: true }).click();
     await dialog.getByLabel('Name').fill('evil/..');

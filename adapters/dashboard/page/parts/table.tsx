@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { T } from '../texts.ts';
 import { Problem } from './problem.tsx';
 
@@ -37,7 +38,7 @@ interface TableProps<Row> {
 
 /**
  * Rows of a list. The arrow keys move the focus from row to row, between the first links or buttons of the rows. Rows that could not be loaded again
- * stay where they are, with the error below them.
+ * stay where they are, with the error below them. If the row with the focus is removed, the next one gets it.
  */
 export function Table<Row>({
   caption,
@@ -52,6 +53,7 @@ export function Table<Row>({
   rowClass,
   isStacked = false
 }: TableProps<Row>) {
+  const kept = useKeptFocus();
   const problem = error !== undefined && <Problem error={error} onRetry={onRetry} />;
   if (rows === undefined) return problem || <p class="loading">{T.shell.loading}</p>;
   if (rows.length === 0) return problem || <div class="empty-table">{empty}</div>;
@@ -69,7 +71,7 @@ export function Table<Row>({
               ))}
             </tr>
           </thead>
-          <tbody onKeyDown={moveFocus}>
+          <tbody onKeyDown={moveFocus} {...kept}>
             {rows.map((row, index) => {
               const more = below?.(row);
               return [
@@ -111,14 +113,46 @@ function moveFocus(event: KeyboardEvent & { readonly currentTarget: HTMLElement 
   const target = event.target as HTMLElement;
   if (STEPS[event.key] === undefined || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.below'))
     return;
-  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>('tr:not(.below)')]
-    .map((row) => row.querySelector<HTMLElement>('a, button'))
-    .filter((stop) => stop !== null);
+  const stops = stopsIn(event.currentTarget);
   const row = target.closest('tr');
   const at = stops.findIndex((stop) => stop.closest('tr') === row);
   if (at < 0) return;
   event.preventDefault();
   stops[STEPS[event.key](at, stops.length - 1)]?.focus();
+}
+
+/** The first links or buttons of the rows. */
+function stopsIn(body: HTMLElement): readonly HTMLElement[] {
+  return [...body.querySelectorAll<HTMLElement>('tr:not(.below)')]
+    .map((row) => row.querySelector<HTMLElement>('a, button'))
+    .filter((stop) => stop !== null);
+}
+
+/** Give the focus to the next row, or to the title of the view, if the row that has it is removed. @returns properties of the body of the table */
+function useKeptFocus() {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const last = useRef<{ readonly element: HTMLElement; readonly index: number }>();
+  useEffect(() => {
+    if (last.current === undefined || last.current.element.isConnected) return;
+    const stops = body.current === null ? [] : stopsIn(body.current);
+    const next = stops[Math.min(last.current.index, stops.length - 1)];
+    last.current = undefined;
+    if (document.activeElement === document.body) (next ?? document.querySelector<HTMLElement>('main h1'))?.focus();
+  });
+  return {
+    ref: body,
+    onFocusIn({ target }: FocusEvent) {
+      const element = target as HTMLElement;
+      const row = element.closest('tr');
+      last.current = {
+        element,
+        index: stopsIn(body.current as HTMLElement).findIndex((one) => one.closest('tr') === row)
+      };
+    },
+    onFocusOut() {
+      if (last.current?.element.isConnected) last.current = undefined;
+    }
+  };
 }
 
 /** The position in a list with pages, with links to the others. */

@@ -220,17 +220,19 @@ export function Queue({ id }: OfClient) {
           {
             head: T.topics.topic,
             isWide: true,
-            cell: ({ topic, at, payload }) => (
-              <button
-                type="button"
-                class="row-button"
-                aria-expanded={opened === `${at} ${topic}`}
-                disabled={payload === undefined}
-                onClick={() => setOpened(opened === `${at} ${topic}` ? undefined : `${at} ${topic}`)}
-              >
-                <Name of={topic} isPlain />
-              </button>
-            )
+            cell: ({ topic, at, payload }) =>
+              payload === undefined ? (
+                <Name of={topic} />
+              ) : (
+                <button
+                  type="button"
+                  class="row-button"
+                  aria-expanded={opened === `${at} ${topic}`}
+                  onClick={() => setOpened(opened === `${at} ${topic}` ? undefined : `${at} ${topic}`)}
+                >
+                  <Name of={topic} max={SHORT} isPlain />
+                </button>
+              )
           },
           { head: T.topics.qos, isNumber: true, cell: ({ qos }) => qos },
           { head: T.topics.retain, isMinor: true, cell: ({ retain }) => (retain ? T.form.yes : '') },

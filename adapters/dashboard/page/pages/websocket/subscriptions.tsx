@@ -3,6 +3,7 @@ import type { Properties } from '../../../../../lib/packets/types.ts';
 import { mqttState, subscribe, subscriptions, unsubscribe } from '../../app/mqtt/client.ts';
 import { hrefOf } from '../../app/place.ts';
 import { propertiesIn } from '../../model/mqtt.ts';
+import { unlessPrevented } from '../../parts/confirm.tsx';
 import type { FieldRow } from '../../parts/fields.tsx';
 import { Name } from '../../parts/name.tsx';
 import { T } from '../../texts.ts';
@@ -83,7 +84,12 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
               <span class="aside">
                 {M.qos} {granted}
               </span>
-              <button type="button" class="small" disabled={!isOpen} onClick={() => void remove(topic)}>
+              <button
+                type="button"
+                class="small"
+                {...unlessPrevented(isOpen ? undefined : M.notConnected)}
+                onClick={() => void remove(topic)}
+              >
                 {M.unsubscribe}
               </button>
             </li>
