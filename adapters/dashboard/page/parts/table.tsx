@@ -150,7 +150,11 @@ function useKeptFocus() {
       };
     },
     onFocusOut() {
-      if (last.current?.element.isConnected) last.current = undefined;
+      const left = last.current;
+      // a browser may say that an element has lost the focus before it is removed
+      setTimeout(() => {
+        if (left?.element.isConnected && left === last.current) last.current = undefined;
+      });
     }
   };
 }

@@ -240,7 +240,7 @@ export function Queue({ id }: OfClient) {
           {
             head: C.expiresAt,
             isMinor: true,
-            cell: ({ expires_at }) => (expires_at === undefined ? C.never : timeText(expires_at))
+            cell: ({ expires_at: at }) => (at === undefined ? C.never : timeText(at))
           },
           {
             head: T.topics.publisher,

@@ -31,8 +31,7 @@ const OPTION_FIELDS: readonly FieldRow[] = [
 /** The subscriptions, each with its colour in the log, and the form that makes one. */
 export function Subscriptions({ form }: { readonly form: Choices }) {
   const [problem, setProblem] = useState<unknown>();
-  const state = mqttState.value;
-  const isOpen = state.is === 'open';
+  const isOpen = mqttState.value.is === 'open';
   const isFive = form.get('v') !== '4';
   const submit = async () => {
     setProblem(undefined);
@@ -63,16 +62,7 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
     <section class="panel mqtt-panel" aria-label={M.subscriptions}>
       <h2>{M.subscriptions}</h2>
       {subscriptions.value.length === 0 ? (
-        <p class="aside">
-          {state.is === 'open' && state.isResumed ? (
-            <>
-              {M.unknownSubscriptions}{' '}
-              <a href={hrefOf('client', { id: state.clientId, tab: 'subscriptions' })}>{M.sessionSubscriptions}</a>
-            </>
-          ) : (
-            M.noSubscriptions
-          )}
-        </p>
+        <NoSubscriptions />
       ) : (
         <ul class="mqtt-subscriptions">
           {subscriptions.value.map(({ input: { topic }, granted, color }) => (
@@ -108,5 +98,17 @@ export function Subscriptions({ form }: { readonly form: Choices }) {
         onSubmit={submit}
       />
     </section>
+  );
+}
+
+/** The subscriptions of a session that was resumed are not known to the page if another client has made them. */
+function NoSubscriptions() {
+  const state = mqttState.value;
+  if (state.is !== 'open' || !state.isResumed) return <p class="aside">{M.noSubscriptions}</p>;
+  return (
+    <p class="aside">
+      {M.unknownSubscriptions}{' '}
+      <a href={hrefOf('client', { id: state.clientId, tab: 'subscriptions' })}>{M.sessionSubscriptions}</a>
+    </p>
   );
 }
