@@ -39,7 +39,7 @@ function HostLogin({ loginUrl, isAgain }: LoginProps) {
           {T.login.other}
         </a>
       )}
-      <button type="button" onClick={() => void loadSession()}>
+      <button type="button" class="quiet" onClick={() => void loadSession()}>
         {T.login.done}
       </button>
     </section>
