@@ -45,6 +45,8 @@ interface AccessHost {
   hooksChanged(): void;
   /** Called when a ban was made. */
   banned(ban: Ban): void;
+  /** Disconnect the clients that a ban is about. @returns their number */
+  enforced(ban: Ban): number;
   /** Called when the first record of clients was added. @param kind what has a password now: `client id` */
   recordAdded(kind: string): void;
   /** Called when a source was loaded again. @param error why it was not */
@@ -157,7 +159,8 @@ export class AccessControl {
     this.acl = new AclRecords(services, own('$acl'), rules.records, () => rules.recordsChanged(this.acl.size > 0));
     this.applications = new Applications(own('$applications'), this.secrets, () => clock.now());
     this.users = new ManagementUsers(own('$users'), this.secrets, (error, during) => services.failed(error, during));
-    this.banned = new BannedClients(services, own('$banned'), (ban) => host.banned(ban));
+    const { banned, enforced } = host;
+    this.banned = new BannedClients(services, own('$banned'), banned, enforced);
   }
 
   /** Number of hooks of a name that evaluate the rules that the broker holds. */

@@ -58,17 +58,24 @@ export class BannedClients implements Iterable<Ban> {
   readonly #services: BaseServices;
   readonly #table: BanTable;
   readonly #made: (ban: Ban) => void;
+  readonly #enforce: (ban: Ban) => number;
   readonly #order: RecordOrder<StoredBan>;
   /** The bans of networks, by key; undefined: they must be collected again. */
   #networks: Map<string, Network> | undefined = undefined;
   /** The value of `undone` of the table when the networks were collected: a failed commit can bring back a ban that was lifted. */
   #collectedAt = 0;
 
-  /** @internal @param made called with each ban that was made */
-  constructor(services: BaseServices, table: BanTable, made: (ban: Ban) => void) {
+  /** @internal @param made called with each ban that was made @param enforce disconnects the clients of a ban, and returns their number */
+  constructor(
+    services: BaseServices,
+    table: BanTable,
+    made: (ban: Ban) => void,
+    enforce: (ban: Ban) => number = () => 0
+  ) {
     this.#services = services;
     this.#table = table;
     this.#made = made;
+    this.#enforce = enforce;
     this.#order = new RecordOrder(table);
   }
 
@@ -132,6 +139,16 @@ export class BannedClients implements Iterable<Ban> {
     return this.create(input);
   }
 
+  /**
+   * Disconnect the connected clients that a current ban is about, as the option `banDisconnects` does for each new ban. Their sessions are kept for as
+   * long as they last without a connection. Clients of zones with `enableBan: false` stay connected.
+   * @returns the number of connections that were ended; 0 without such a ban
+   */
+  disconnect(kind: BannedKind, who: string): number {
+    const ban = this.get(kind, who);
+    return ban === undefined ? 0 : this.#enforce(ban);
+  }
+
   /** Lift a ban. @returns whether there was one @throws as `Table.delete` */
   delete(kind: BannedKind, who: string): Promise<boolean> {
     const deletion = this.#table.delete(keyOf(kind, who));
@@ -147,12 +164,19 @@ export class BannedClients implements Iterable<Ban> {
   }
 
   /**
-   * Find the ban that applies to a client; undefined if there is none.
-   * @internal
+   * The current ban that refuses a client: of its client id, its user name, its address, or a network that contains the address. Undefined: there is none.
+   * @param client `{ clientId, username, transportInfo: { remoteAddress } }`; a client of `broker.directory` has them
    */
-  find(client: Subject): Ban | undefined {
+  find({
+    clientId,
+    username,
+    transportInfo
+  }: {
+    readonly clientId: string;
+    readonly username: string | undefined;
+    readonly transportInfo: { readonly remoteAddress?: string | undefined };
+  }): Ban | undefined {
     if (this.#table.size === 0) return undefined;
-    const { clientId, username, transportInfo } = client;
     const byName =
       this.get('clientId', clientId) ?? (username === undefined ? undefined : this.get('username', username));
     const { remoteAddress } = transportInfo;

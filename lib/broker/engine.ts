@@ -346,6 +346,7 @@ export class Engine {
       },
       hooksChanged: () => this.#hooksChanged(),
       banned: (ban) => this.bans.made(ban),
+      enforced: (ban) => this.bans.disconnect(ban),
       recordAdded: (record) => {
         const zones = [...settings.zones.values()];
         const isOpen = zones.some((zone) => zone.allowAnonymous === undefined && admitsAnonymous(zone, hooks));

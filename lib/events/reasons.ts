@@ -72,7 +72,8 @@ export const DISCONNECT_REASONS = {
     reasonCode: ReasonCode.administrativeAction
   },
   banned: {
-    about: 'The client was banned (option `banDisconnects`). A DISCONNECT carries 0x87, because it cannot carry 0x8A.',
+    about:
+      'The client was banned while it was connected (`banned.disconnect`, option `banDisconnects`). A DISCONNECT carries 0x87, because it cannot carry 0x8A.',
     reasonCode: ReasonCode.banned,
     isRejection: true
   },

@@ -99,6 +99,30 @@ describe('a ban', () => {
     inner.stream.destroy();
   });
 
+  it('disconnects the clients of a ban on request, and keeps their sessions', async () => {
+    await using kit = await createTestBroker();
+    const { banned } = kit.broker.access;
+    const reasons: string[] = [];
+    kit.broker.on('client.disconnected', ({ client, reason }) => reasons.push(`${client.clientId} ${reason}`));
+    const ofOne = { clientId: 'one', properties: { sessionExpiryInterval: 100 } };
+    const one = await rawClient(kit.broker, { ...ofOne, meta: { remoteAddress: '10.0.0.1' } });
+    const two = await rawClient(kit.broker, { clientId: 'two', meta: { remoteAddress: '10.0.0.2' } });
+    const free = await rawClient(kit.broker, { clientId: 'free', meta: { remoteAddress: '11.0.0.1' } });
+    const inner = await rawClient(kit.broker, {
+      clientId: 'inner',
+      meta: { remoteAddress: '10.0.0.3', zone: 'internal' }
+    });
+    assert.equal(banned.disconnect('address', '10.0.0.0/8'), 0, 'there is no such ban');
+    await banned.create({ kind: 'address', who: '10.0.0.0/8' });
+    assert.deepEqual(reasons, []);
+    assert.equal(banned.disconnect('address', '10.0.0.0/8'), 2);
+    assert.equal((await one.next('disconnect')).reasonCode, 0x87);
+    assert.deepEqual(reasons, ['one banned', 'two banned']);
+    assert.equal(kit.broker.sessions.get('one').state, 'disconnected');
+    assert.equal(banned.disconnect('address', '10.0.0.0/8'), 0, 'they are disconnected already');
+    for (const { stream } of [two, free, inner]) stream.destroy();
+  });
+
   it('refuses a banned client with 0x8A while a hook is still deciding about it, with banDisconnects', async () => {
     await using kit = await createTestBroker({
       banDisconnects: true,

@@ -355,6 +355,29 @@ describe('Bans', () => {
       await askOriginal(broker, revision, [['DELETE', last, undefined, DONE]]);
     });
 
+  it('disconnects the clients of a ban with disconnect, and finds the ban that refuses a client', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    await broker.connect({ clientId: 'one', username: 'ann' });
+    const two = await broker.connect({ clientId: 'two', username: 'ann' });
+    const three = await broker.connect({ clientId: 'three' });
+    const ban = { who: 'ann', as: 'username' };
+    assert.deepEqual(await ask(server, 'POST', '/banned', ban), { code: 0, data: ban });
+    assert.equal(broker.sessions.get('two').state, 'connected');
+    const body = { ...ban, disconnect: true };
+    assert.deepEqual(await ask(server, 'POST', '/banned', body), { code: 0, data: { ...body, disconnected: 2 } });
+    assert.deepEqual([two.isConnected, three.isConnected], [false, true]);
+    await ask(server, 'POST', '/banned', { who: '10.0.0.0/8', as: 'peerhost' });
+    const whoOf = async (query: string) => {
+      const { data } = await ask(server, 'GET', `/banned?${query}`);
+      return data.map(({ who }: { readonly who: string }) => who);
+    };
+    assert.deepEqual(await whoOf('_clientid=x&_username=ann'), ['ann']);
+    assert.deepEqual(await whoOf('_clientid=x&_peerhost=10.1.2.3'), ['10.0.0.0/8']);
+    assert.deepEqual(await whoOf('_clientid=ann'), []);
+    await three.disconnect();
+  });
+
   it('names the wrong parameter of a refused ban, as the revision does', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {

@@ -15,6 +15,7 @@ export const ACTION_FLAGS = {
       value: 'clientid|username|peerhost'
     }
   ),
+  disconnect: flag('boolean', undefined as boolean | undefined, 'disconnect the clients that are banned'),
   reason: flag('string', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
   seconds: flag(
     'integer',

@@ -6,7 +6,7 @@
 import * as Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { anyOf, componentOf, integer, listOf, number, objectOf, optional, text } from '../../rest/kit/index.ts';
+import { anyOf, componentOf, flag, integer, listOf, number, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { Listing } from '../listing.ts';
 import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -34,6 +34,24 @@ const BAN = objectOf({
       description:
         'The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end'
     })
+  )
+});
+const MADE = objectOf({
+  ...BAN.properties,
+  disconnect: optional(
+    flag('Disconnect the connected clients that the ban is about, as the option banDisconnects of the broker does')
+  )
+});
+const ANSWER = objectOf({
+  ...MADE.properties,
+  disconnected: optional(integer('With "disconnect", the number of connections that were ended'))
+});
+/** The client whose ban is looked up. */
+const OF_CLIENT = objectOf({
+  _clientid: optional(text('Only the ban that refuses the client with this client id')),
+  _username: optional(text('Only the ban that refuses the client with this user name')),
+  _peerhost: optional(
+    text('Only the ban that refuses the client with this IP address, which a banned network may contain')
   )
 });
 const SHOWN = componentOf('Ban', {
@@ -146,7 +164,19 @@ export const BANNED: readonly Operation[] = [
     example: (revision) => ({ data: [intruder(revision)] }),
     paged: 'max',
     data: listOf(SHOWN),
-    run: async ({ broker: { access }, page, revision }) => {
+    query: OF_CLIENT,
+    run: async ({ broker: { access }, page, revision }, { query }) => {
+      const { _clientid = '', _username, _peerhost } = query;
+      if (Object.keys(query).length > 0) {
+        const ban = access.banned.find({
+          clientId: _clientid,
+          username: _username,
+          transportInfo: { remoteAddress: _peerhost }
+        });
+        return new Listing(ban === undefined ? [] : [ban], (one) => shown(one, revision), {
+          count: ban === undefined ? 0 : 1
+        });
+      }
       const bans = await access.banned.list(page);
       return new Listing(bans, (ban) => shown(ban, revision), { count: access.banned.size });
     }
@@ -155,25 +185,26 @@ export const BANNED: readonly Operation[] = [
     name: 'create_banned',
     method: 'POST',
     path: '/banned',
-    ctl: 'ban add WHO=who --as --reason --seconds=until',
+    ctl: 'ban add WHO=who --as --reason --seconds=until --disconnect',
     descr: 'Create banned',
     example: ({ bannedKinds: { address } }) => {
       const ban = { who: '192.0.2.66', as: address, reason: 'scans ports', until: 1_798_761_600 };
       return { body: ban, data: ban };
     },
-    body: BAN,
-    data: BAN,
+    body: MADE,
+    data: ANSWER,
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['who', 'as']),
     run: async (context, { body }) => {
-      const { who, as, by, reason, desc: description, at, until } = body;
+      const { who, as, by, reason, desc: description, at, until, disconnect = false } = body;
       checkName(context, 'who', who);
       const kind = kindNamed(context.revision, as);
       const { banned } = context.broker.access;
       const present = banned.get(kind, who);
-      if (present !== undefined && isAsShown(shown(present, context.revision), body)) return body;
-      const times = { at: ms(context, at), until: endOf(context, until) };
-      await banned.create({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
-      return body;
+      if (present === undefined || !isAsShown(shown(present, context.revision), body)) {
+        const times = { at: ms(context, at), until: endOf(context, until) };
+        await banned.create({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
+      }
+      return disconnect && !context.isOriginal ? { ...body, disconnected: banned.disconnect(kind, who) } : body;
     }
   }),
   operation({

@@ -5,7 +5,6 @@ import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { DisconnectReason } from '../../events/reasons.ts';
 import { type Ban, banText } from '../../records/ban.ts';
-import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';
 import type { Connections } from './connections.ts';
@@ -65,7 +64,7 @@ export class Bans {
     const { events, settings, clock } = this.#services;
     if (events.heard['client.banned']) events.emit('client.banned', { ban });
     this.#sweepLater();
-    if (settings.banDisconnects && ban.until > clock.now()) this.#disconnect(ban);
+    if (settings.banDisconnects && ban.until > clock.now()) this.disconnect(ban);
   }
 
   #sweepLater(): void {
@@ -74,14 +73,14 @@ export class Bans {
       this.#services.wheel.arm(this.#sweep, SWEEP_MS);
   }
 
-  #disconnect(ban: Ban): void {
+  /** Disconnect the clients that a ban is about. @returns their number */
+  disconnect(ban: Ban): number {
     const isConcerned = concerns(ban);
-    for (const { session, isClosed } of [...this.#connections.all])
-      if (!isClosed && isConcerned(session.client)) this.#close(session, banText(ban));
-  }
-
-  #close(session: Session, why: string): void {
-    if (session.client.agreement.zone.enableBan) session.lifecycle.close('banned', { why });
+    const banned = [...this.#connections.all].filter(
+      ({ session: { client }, isClosed }) => !isClosed && client.agreement.zone.enableBan && isConcerned(client)
+    );
+    for (const { session } of banned) session.lifecycle.close('banned', { why: banText(ban) });
+    return banned.length;
   }
 
   #disconnected({ client, reason }: BrokerEvents['client.disconnected']): void {
