@@ -92,6 +92,27 @@ describeConsole('The pages of the console', (served) => {
     await tab.close();
   });
 
+  it('bans a client: its connection ends, its page says so, and the ban can be lifted there', async () => {
+    const { broker } = served;
+    const client = await broker.connect({ clientId: 'to-ban' });
+    const tab = await served.open('client?id=to-ban');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await dialog.getByLabel('For').selectOption('');
+    await dialog.getByRole('button', { name: 'Ban', exact: true }).click();
+    await page.getByText('one connection was ended').waitFor();
+    assert.equal(client.isConnected, false);
+    assert.equal(broker.access.banned.get('clientId', 'to-ban')?.until, Infinity);
+    await page.getByText('the client is banned: it is refused').waitFor();
+    await page.getByRole('button', { name: 'Lift' }).click();
+    await dialog.getByRole('button', { name: 'Lift' }).click();
+    await page.getByText('it has never connected, or its session has ended').waitFor();
+    assert.equal(broker.access.banned.get('clientId', 'to-ban'), undefined);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('publishes a message, and shows a topic as its messages come', async () => {
     const tab = await served.open('topics?topic=live%2Fvalue');
     const { page } = tab;
@@ -100,6 +121,20 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('dialog').getByLabel('Payload').fill('21.5 degrees');
     await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
     await page.locator('.detail pre', { hasText: '21.5 degrees' }).waitFor();
+    await page.getByRole('treeitem', { name: 'odd', exact: false }).first().locator('.tree-mark').click();
+    const inner = page.getByRole('treeitem', { level: 2 }).filter({ hasText: '<b>bold<' });
+    await inner.waitFor();
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByLabel('Payload').fill('kept');
+    await page.getByRole('dialog').getByLabel('Retain').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('button', { name: 'Delete' }).waitFor();
+    await inner.waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('This topic has no retained message').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Delete' }).count(), 0);
+    assert.ok(await inner.isVisible());
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
@@ -181,6 +216,7 @@ describeConsole('The pages of the console', (served) => {
     await dialog.getByLabel('Name').fill('evil/..');
     await dialog.getByRole('button', { name: 'Ban' }).click();
     await page.getByRole('cell', { name: 'evil/..' }).waitFor();
+    assert.equal(served.broker.access.banned.get('clientId', 'evil/..')?.by, 'ann');
     await page.goto(`${served.base}/access?tab=apps`);
     await page.getByRole('button', { name: 'Add an application' }).click();
     await dialog.getByLabel('Id').fill('robot');

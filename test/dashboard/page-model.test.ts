@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { settingsOf, textsOf } from '../../adapters/dashboard/page/model/connectors.ts';
-import { ctlText, curlText, quoted } from '../../adapters/dashboard/page/model/copy.ts';
+import { ctlText, curlText, flagWords, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
 import {
   agoText,
@@ -28,6 +28,7 @@ import {
   latelyPublished,
   nextPageTo,
   prefixesAbove,
+  sharedParts,
   shownRows,
   type TopicRow,
   watchable,
@@ -218,6 +219,7 @@ describe('Copied commands', () => {
       `curl -u ann -X POST -H 'Content-Type: application/json' -d '{"who":"$(reboot)"}' http://host/api/banned`
     );
     assert.equal(ctlText(['clients', 'kick', '--', '-x `id`']), "embermq ctl clients kick -- '-x `id`'");
+    assert.deepEqual(flagWords({ as: 'clientid', reason: '', seconds: undefined }), ['--as=clientid']);
   });
 
   it('sends a request that cannot be a URL in the body of another one', () => {
@@ -254,6 +256,12 @@ describe('The history of the overview', () => {
 });
 
 describe('The topic tree', () => {
+  it('takes the share group of a subscription from its topic filter', () => {
+    assert.deepEqual(sharedParts('$share/g/a/#'), ['g', 'a/#']);
+    assert.deepEqual(sharedParts('$share/g//'), ['g', '/']);
+    for (const filter of ['a/#', '$share/g', '$shared/g/a']) assert.deepEqual(sharedParts(filter), [undefined, filter]);
+  });
+
   const row = (topic: string, below = 0): TopicRow => ({
     level: topic.split('/').at(-1) as string,
     topic,

@@ -220,6 +220,8 @@ export const T = {
   },
   client: {
     gone: 'There is no session with this client id: it has never connected, or its session has ended. Client ids are case-sensitive.',
+    goneBanned:
+      'There is no session with this client id, and the client is banned: it is refused until the ban ends or is lifted.',
     findSimilar: 'Find similar clients',
     parts: 'Parts of the client',
     connection: 'Connection',
@@ -238,12 +240,17 @@ export const T = {
     kicked: 'The client was disconnected and its session has ended.',
     ban: 'Ban',
     banTitle: 'Ban the client',
-    banText: 'Ends the connection, and refuses further ones while the ban lasts.',
+    banText: 'Ends the connections of the clients that are banned, and refuses further ones while the ban lasts.',
     banBy: 'By',
-    banSubjects: { clientid: 'client id', username: 'user name', peerhost: 'address' },
+    banSubjects: { clientid: 'Client id', username: 'User name', peerhost: 'Address' },
     banFor: 'For',
     banReason: 'Reason',
-    banned: 'The ban was added.',
+    banned: (ended: number) =>
+      ended === 0
+        ? 'The ban was added.'
+        : `The ban was added, and ${ended === 1 ? 'one connection was' : `${countText(ended)} connections were`} ended.`,
+    bannedUntil: (time: string) => `banned until ${time}`,
+    bannedAlways: 'banned',
     fiveMinutes: 'five minutes',
     anHour: 'an hour',
     aDay: 'a day',
@@ -415,7 +422,8 @@ export const T = {
     evidence: 'Evidence',
     openClient: 'Open the client',
     openTopic: 'Open the topic',
-    again: 'Ask again'
+    again: 'Ask again',
+    openBans: 'Open the bans'
   },
   traces: {
     trace: 'Trace',

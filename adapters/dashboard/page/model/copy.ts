@@ -42,6 +42,13 @@ export function curlText(
   return [...parts, quoted(base + target)].join(' ');
 }
 
+/** Flags with their values, for `ctlText`. Those without a value are left out. */
+export function flagWords(flags: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(flags).flatMap(([name, text]) =>
+    text === undefined || text === '' ? [] : [`--${name}=${text}`]
+  );
+}
+
 /**
  * The command with `embermq ctl`.
  * @param words of the action, its flags, and after `--` its arguments; `--` is left out if no argument begins with `-`

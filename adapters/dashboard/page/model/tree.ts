@@ -86,6 +86,12 @@ export function prefixesAbove(topic: string): readonly string[] {
   return names.slice(1).map((_, index) => `${names.slice(0, index + 1).join('/')}/`);
 }
 
+/** The share group of a subscription and its topic filter: `g` and `a/#` of `$share/g/a/#`. @returns an undefined group for one that is not shared */
+export function sharedParts(filter: string): readonly [group: string | undefined, filter: string] {
+  const [, group, shared] = /^\$share\/([^/]+)\/(.+)$/s.exec(filter) ?? [];
+  return group === undefined ? [undefined, filter] : [group, shared];
+}
+
 /** Maximum number of rows of a level that are loaded to find a topic. */
 const MAX_SEARCHED = 2_000;
 

@@ -9,7 +9,9 @@ import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
+import { LiftBan } from './access/lift.tsx';
 import { BanClient, TraceClient } from './client/actions.tsx';
+import { Banned, useBan, useChanged } from './client/banned.tsx';
 import { StateChart } from './client/chart.tsx';
 import { History } from './client/history.tsx';
 import type { SessionRow } from './client/row.ts';
@@ -24,6 +26,11 @@ export function Page() {
     get('/x/sessions/{clientid}', { params: { clientid: id }, signal })
   );
   const isGone = error instanceof RequestError && error.status === 404;
+  const ban = useBan(id, value);
+  const changed = useChanged(() => {
+    reload();
+    ban.reload();
+  });
   return (
     <>
       <p class="crumbs">
@@ -32,16 +39,17 @@ export function Page() {
       <Head
         title={
           <>
-            <Name of={id} /> {value && !isGone && <State session={value} />}
+            <Name of={id} /> {value && !isGone && <State session={value} />} <Banned ban={ban.value} />
           </>
         }
       >
         <button type="button" disabled={isLoading} onClick={reload}>
           {T.table.reload}
         </button>
-        {value && !isGone && <Actions id={id} session={value} onDone={reload} />}
+        {value && !isGone && <Actions id={id} session={value} onDone={changed} />}
+        {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} onDone={changed} />}
       </Head>
-      {isGone && <Gone id={id} />}
+      {isGone && <Gone id={id} isBanned={ban.value !== undefined} />}
       {!isGone && value !== undefined && <Content id={id} session={value} />}
       {!isGone && error !== undefined && <Problem error={error} onRetry={reload} />}
       {value === undefined && error === undefined && <p class="loading">{T.shell.loading}</p>}
@@ -50,12 +58,12 @@ export function Page() {
 }
 
 /** A client without a session: the records about it are still there. */
-function Gone({ id }: { readonly id: string }) {
+function Gone({ id, isBanned }: { readonly id: string; readonly isBanned: boolean }) {
   const tab = choice('tab') === 'chart' ? 'chart' : 'history';
   return (
     <>
       <div class="empty">
-        <p>{C.gone}</p>
+        <p>{isBanned ? C.goneBanned : C.gone}</p>
         <a class="button" href={hrefOf('clients', { _like_clientid: id.slice(0, 64) })}>
           {C.findSimilar}
         </a>
@@ -99,7 +107,7 @@ function Actions({
         {C.why}
       </a>
       <TraceClient id={id} />
-      <BanClient id={id} client={session.client} />
+      <BanClient id={id} client={session.client} onDone={onDone} />
       <Action
         name="kick"
         label={C.kick}

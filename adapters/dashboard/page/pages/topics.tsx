@@ -24,8 +24,8 @@ export function Page() {
       </Head>
       <PinnedTopics selected={topic} />
       <div class="split">
-        <TopicTree key={`tree ${version}`} selected={topic} />
-        <TopicDetail key={topic} topic={topic} onChange={() => setVersion((before) => before + 1)} />
+        <TopicTree selected={topic} version={version} />
+        <TopicDetail key={topic} topic={topic} version={version} onChange={() => setVersion((before) => before + 1)} />
       </div>
     </>
   );

@@ -98,8 +98,14 @@ function AnswerView({ query }: { readonly query: Query }) {
   );
 }
 
-function CauseView({ cause: { kind, at, count, text, evidence, remedy } }: { readonly cause: Cause }) {
+/** Pages where a cause can be removed, by its code. */
+const REMEDIES: Readonly<Record<string, readonly [text: string, href: () => string]>> = {
+  banned: [W.openBans, () => hrefOf('access', { tab: 'bans' })]
+};
+
+function CauseView({ cause: { code, kind, at, count, text, evidence, remedy } }: { readonly cause: Cause }) {
   const rows = Object.entries(evidence);
+  const [linkText, href] = REMEDIES[code] ?? [];
   return (
     <li class="panel cause">
       <h3>
@@ -113,7 +119,7 @@ function CauseView({ cause: { kind, at, count, text, evidence, remedy } }: { rea
         {count > 1 && <> · {W.times(count)}</>}
       </p>
       <p>
-        <b>{W.remedy}:</b> {remedy}
+        <b>{W.remedy}:</b> {remedy} {href && <a href={href()}>{linkText}</a>}
       </p>
       {rows.length > 0 && (
         <details>

@@ -50,8 +50,8 @@ interface ActionProps {
   readonly fields?: readonly FieldRow[];
   readonly initial?: FieldTexts;
   readonly isDangerous?: boolean;
-  /** The notice after the action has succeeded. */
-  readonly done: string;
+  /** The notice after the action has succeeded; a function makes it of what `run` has returned. */
+  readonly done: string | ((answer: never) => string);
   readonly run: (values: FieldTexts) => Promise<unknown>;
   /** Called after the action has succeeded, for example to load a list again. */
   readonly onDone?: () => void;
@@ -110,10 +110,10 @@ export function Action({
               {...(initial && { initial })}
               onCancel={close}
               onSubmit={async (values) => {
-                await run(values);
+                const answer = await run(values);
                 onDone?.();
                 close();
-                notify(done);
+                notify(typeof done === 'string' ? done : done(answer as never));
               }}
             >
               {children}

@@ -48,7 +48,10 @@ export function useLoaded<T>(
         if (aborted.signal.aborted) return;
         isWaiting.current = error instanceof RequestError && error.status === 401;
         // the previous value is shown until the person has logged in again
-        if (!isWaiting.current) setState((before) => ({ ...before, key, error, isLoading: false }));
+        // what is gone is not shown beside the error
+        const isGone = error instanceof RequestError && error.status === 404;
+        if (!isWaiting.current)
+          setState((before) => ({ key, value: isGone ? undefined : before.value, error, isLoading: false }));
       }
       if (everyMs !== undefined && !aborted.signal.aborted) timer = setTimeout(() => void again(), everyMs);
     };

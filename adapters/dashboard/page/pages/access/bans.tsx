@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { getPage, post } from '../../app/requests.ts';
+import { getPage } from '../../app/requests.ts';
 import { timeText } from '../../model/format.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
@@ -7,8 +7,8 @@ import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
 import { List } from '../../parts/list.tsx';
 import { Name } from '../../parts/name.tsx';
 import { T } from '../../texts.ts';
-import { BAN_DURATION, BAN_REASON, banOf } from '../ban.ts';
-import { Removal } from './removal.tsx';
+import { BAN_DURATION, BAN_REASON, ban, copyOfBan } from '../ban.ts';
+import { LiftBan } from './lift.tsx';
 
 const A = T.access;
 const C = T.client;
@@ -28,8 +28,8 @@ const FIELDS: readonly FieldRow[] = [
   BAN_REASON
 ];
 
-function bodyOf({ as = 'clientid', who = '', minutes = '60', reason = '' }: FieldTexts) {
-  return banOf(as, who, minutes, reason);
+function wanted({ as = 'clientid', who = '', minutes = '60', reason = '' }: FieldTexts) {
+  return { as, who, minutes, reason };
 }
 
 /** The bans of client ids, user names and addresses. */
@@ -46,11 +46,11 @@ export function Bans() {
           text={C.banText}
           submit={C.ban}
           fields={FIELDS}
-          done={C.banned}
-          run={(values) => post('/banned', { body: bodyOf(values) })}
+          done={(text: string) => text}
+          run={(values) => ban(wanted(values))}
           onDone={reload}
         >
-          {(values) => <CopyAs request={{ method: 'POST', path: '/banned', body: bodyOf(values) }} />}
+          {(values) => <CopyAs {...copyOfBan(wanted(values))} />}
         </Action>
       </div>
       <List
@@ -78,22 +78,7 @@ export function Bans() {
           { head: A.until, cell: ({ until }) => (typeof until === 'number' ? timeText(until * 1000) : C.forever) },
           {
             head: '',
-            cell: ({ as, who }) => {
-              const path = `/banned/${as}/${encodeURIComponent(who)}`;
-              return (
-                <Removal
-                  path={path}
-                  label={A.lift}
-                  title={A.liftTitle}
-                  text={A.liftText}
-                  isDangerous={false}
-                  done={A.lifted}
-                  onDone={reload}
-                >
-                  <CopyAs request={{ method: 'DELETE', path }} ctl={['ban', 'remove', '--as', as, '--', who]} />
-                </Removal>
-              );
-            }
+            cell: ({ as, who }) => <LiftBan as={as} who={who} onDone={reload} />
           }
         ]}
       />

@@ -3,13 +3,21 @@ import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
 import { T } from '../../texts.ts';
-import { BAN_DURATION, BAN_REASON, banOf } from '../ban.ts';
+import { BAN_DURATION, BAN_REASON, ban, copyOfBan } from '../ban.ts';
 import type { ClientRow } from './row.ts';
 
 const C = T.client;
 
 /** Ban a client by its id, its user name or its address. */
-export function BanClient({ id, client }: { readonly id: string; readonly client: ClientRow }) {
+export function BanClient({
+  id,
+  client,
+  onDone
+}: {
+  readonly id: string;
+  readonly client: ClientRow;
+  readonly onDone: () => void;
+}) {
   const subjects = {
     clientid: id,
     ...(client.username !== 'undefined' && { username: client.username }),
@@ -25,8 +33,12 @@ export function BanClient({ id, client }: { readonly id: string; readonly client
     BAN_DURATION,
     BAN_REASON
   ];
-  const bodyOf = ({ as = 'clientid', minutes = '60', reason = '' }: FieldTexts) =>
-    banOf(as, subjects[as], minutes, reason);
+  const wanted = ({ as = 'clientid', minutes = '60', reason = '' }: FieldTexts) => ({
+    as,
+    who: subjects[as],
+    minutes,
+    reason
+  });
   return (
     <Action
       name="ban"
@@ -36,23 +48,11 @@ export function BanClient({ id, client }: { readonly id: string; readonly client
       submit={C.ban}
       fields={fields}
       isDangerous
-      done={C.banned}
-      run={(values) => post('/banned', { body: bodyOf(values) })}
+      done={(text: string) => text}
+      run={(values) => ban(wanted(values))}
+      onDone={onDone}
     >
-      {(values) => {
-        const { who, as, reason } = bodyOf(values);
-        const { minutes = '60' } = values;
-        const flags = [
-          ...(minutes === '' ? [] : ['--seconds', `${Number(minutes) * 60}`]),
-          ...(reason ? [`--reason=${reason}`] : [])
-        ];
-        return (
-          <CopyAs
-            request={{ method: 'POST', path: '/banned', body: bodyOf(values) }}
-            ctl={['ban', 'add', '--as', as, ...flags, '--', who]}
-          />
-        );
-      }}
+      {(values) => <CopyAs {...copyOfBan(wanted(values))} />}
     </Action>
   );
 }

@@ -1,9 +1,10 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { hrefOf } from '../../app/place.ts';
 import { get, getPage, RequestError, remove } from '../../app/requests.ts';
 import { mayReadPayloads } from '../../app/session.ts';
 import { rateText, sizeText, timeText } from '../../model/format.ts';
+import { sharedParts } from '../../model/tree.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -18,8 +19,15 @@ import type { LiveTopic } from './tree.tsx';
 
 const P = T.topics;
 
+interface Detail {
+  readonly topic: string;
+  /** Changes when retained messages have changed. */
+  readonly version: number;
+  readonly onChange: () => void;
+}
+
 /** A topic or a topic filter: its retained message, its messages, and its subscriptions. */
-export function TopicDetail({ topic, onChange }: { readonly topic: string; readonly onChange: () => void }) {
+export function TopicDetail({ topic, version, onChange }: Detail) {
   if (topic === '') return <p class="panel aside">{P.select}</p>;
   const isFilter = /[+#]/.test(topic) || topic.startsWith('$share/');
   return (
@@ -32,17 +40,23 @@ export function TopicDetail({ topic, onChange }: { readonly topic: string; reado
           <a href={hrefOf('why', { topic })}>{P.why}</a>
         </p>
       )}
-      {!isFilter && <Retained topic={topic} onChange={onChange} />}
+      {!isFilter && <Retained topic={topic} version={version} onChange={onChange} />}
       {!isFilter && <Latest topic={topic} />}
       <Subscribers topic={topic} isFilter={isFilter} />
     </div>
   );
 }
 
-function Retained({ topic, onChange }: { readonly topic: string; readonly onChange: () => void }) {
+function Retained({ topic, version, onChange }: Detail) {
   const { value, error, reload } = useLoaded(topic, (signal) =>
     get('/x/retained/{topic}', { params: { topic }, query: { encoding: 'base64' }, signal })
   );
+  const loadedAt = useRef(version);
+  useEffect(() => {
+    if (loadedAt.current === version) return;
+    loadedAt.current = version;
+    reload();
+  }, [version]);
   const isNone = error instanceof RequestError && error.status === 404;
   const path = `/x/retained/${encodeURIComponent(topic)}`;
   return (
@@ -63,7 +77,6 @@ function Retained({ topic, onChange }: { readonly topic: string; readonly onChan
               done={P.removed}
               run={async () => {
                 await remove('/x/retained/{topic}', { params: { topic } });
-                reload();
                 onChange();
               }}
             >
@@ -178,7 +191,8 @@ const SUBSCRIBERS = 20;
 
 /** The subscriptions with a topic filter, or those whose topic filters match a topic. */
 function Subscribers({ topic, isFilter }: { readonly topic: string; readonly isFilter: boolean }) {
-  const query = isFilter ? { topic } : { _matches: topic };
+  const [group, filter] = sharedParts(topic);
+  const query = !isFilter ? { _matches: topic } : group === undefined ? { topic } : { share: group, topic: filter };
   const title = isFilter ? P.subscribers : P.matching;
   const { value, error, reload } = useLoaded(topic, (signal) =>
     getPage('/subscriptions', { query: { ...query, _limit: SUBSCRIBERS }, signal })

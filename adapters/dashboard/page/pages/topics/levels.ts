@@ -3,15 +3,18 @@ import { getPage } from '../../app/requests.ts';
 import { inOrder, type Level } from '../../model/tree.ts';
 
 const ROWS = 100;
+/** Maximum number of rows of a level that are loaded again. */
+const MAX_AGAIN = 1_000;
 
 /** Loads levels of the topic tree, one page at a time. */
 export function useLevels() {
   const [levels, setLevels] = useState<ReadonlyMap<string, Level>>(new Map());
   const asked = useRef(new Set<string>());
-  const load = async (prefix: string, cursor?: string) => {
+  const load = async (prefix: string, cursor?: string, limit = ROWS) => {
     const key = `${prefix} ${cursor}`;
     if (asked.current.has(key)) return;
-    asked.current.add(key);
+    const round = asked.current;
+    round.add(key);
     const set = (change: Partial<Level>) =>
       setLevels((before) => {
         const level = before.get(prefix) ?? { rows: [], cursor: undefined, isLoading: true, error: undefined };
@@ -20,17 +23,25 @@ export function useLevels() {
     set({ isLoading: true, error: undefined });
     try {
       const { data, meta } = await getPage('/x/topics', {
-        query: { prefix: prefix === '' ? undefined : prefix, _limit: ROWS, cursor }
+        query: { prefix: prefix === '' ? undefined : prefix, _limit: limit, cursor }
       });
+      if (round !== asked.current) return; // the level is being loaded again
       setLevels((before) => {
-        const isWhole = cursor === undefined && meta?.cursor === undefined;
+        const isWhole = cursor === undefined && meta?.cursor === undefined && data.length <= ROWS;
         const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...inOrder(data, isWhole)];
         return new Map(before).set(prefix, { rows, cursor: meta?.cursor, isLoading: false, error: undefined });
       });
     } catch (error) {
-      asked.current.delete(key);
-      set({ isLoading: false, error });
+      round.delete(key);
+      if (round === asked.current) set({ isLoading: false, error });
     }
   };
-  return { levels, load };
+  /** Load all levels again, with as many rows as they have. Their rows stay until the new ones have come. */
+  const reload = () => {
+    if (levels.size === 0) return;
+    asked.current = new Set();
+    for (const [prefix, { rows }] of levels)
+      void load(prefix, undefined, Math.max(ROWS, Math.min(MAX_AGAIN, rows.length)));
+  };
+  return { levels, load, reload };
 }

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { choose } from '../../app/place.ts';
+import { login } from '../../app/session.ts';
 import { heldRows } from '../../model/alarms.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
@@ -42,9 +43,16 @@ export interface LiveTopic {
   readonly payloadBytes: number;
 }
 
-/** The tree of topics. The selected topic is part of the address. */
-export function TopicTree({ selected }: { readonly selected: string }) {
-  const { levels, load, opened, toggle } = useOpened(selected);
+/** The tree of topics. The selected topic is part of the address. Levels that are loaded again stay where they are. */
+export function TopicTree({
+  selected,
+  version
+}: {
+  readonly selected: string;
+  /** Changes when the levels have to be loaded again. */
+  readonly version: number;
+}) {
+  const { levels, load, reload, opened, toggle } = useOpened(selected, version);
   const [active, setActive] = useState(0);
   const { place, from, count, scrollTo } = useWindow();
   const [published, setPublished] = useState<readonly string[]>([]);
@@ -112,7 +120,12 @@ export function TopicTree({ selected }: { readonly selected: string }) {
           ))}
         </div>
       </div>
-      <News added={added} onShow={showAdded} />
+      <div class="section-actions">
+        <News added={added} onShow={showAdded} />
+        <button type="button" class="small" onClick={reload}>
+          {T.table.reload}
+        </button>
+      </div>
     </div>
   );
 }
@@ -143,14 +156,18 @@ function useRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>
 }
 
 /** The opened levels, with those above the selected topic. */
-function useOpened(selected: string) {
-  const { levels, load } = useLevels();
+function useOpened(selected: string, version: number) {
+  const { levels, load, reload } = useLevels();
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(prefixesAbove(selected)));
   useEffect(() => {
     void load('');
     for (const prefix of opened) void load(prefix);
   }, [opened]);
   useEffect(() => setOpened((before) => new Set([...before, ...prefixesAbove(selected)])), [selected]);
+  const isOpen = login.value.is === 'open';
+  useEffect(() => {
+    if (isOpen) reload();
+  }, [version, isOpen]);
   useEffect(() => {
     const next = selected === '' ? undefined : nextPageTo(levels, selected);
     if (next !== undefined) void load(next.prefix, next.cursor);
@@ -162,7 +179,7 @@ function useOpened(selected: string) {
       else next.delete(prefix);
       return next;
     });
-  return { levels, load, opened, toggle };
+  return { levels, load, reload, opened, toggle };
 }
 
 /** Show the row of the selected topic, once it is loaded: a reader may scroll away while further levels are loaded. */

@@ -1,0 +1,31 @@
+import { CopyAs } from '../../parts/copy.tsx';
+import { T } from '../../texts.ts';
+import { Removal } from './removal.tsx';
+
+const A = T.access;
+
+/** A button that lifts a ban. */
+export function LiftBan({
+  as,
+  who,
+  onDone
+}: {
+  readonly as: string;
+  readonly who: string;
+  readonly onDone: () => void;
+}) {
+  const path = `/banned/${as}/${encodeURIComponent(who)}`;
+  return (
+    <Removal
+      path={path}
+      label={A.lift}
+      title={A.liftTitle}
+      text={A.liftText}
+      isDangerous={false}
+      done={A.lifted}
+      onDone={onDone}
+    >
+      <CopyAs request={{ method: 'DELETE', path }} ctl={['ban', 'remove', '--as', as, '--', who]} />
+    </Removal>
+  );
+}
