@@ -245,20 +245,22 @@ export function Queue({ id }: OfClient) {
           {
             head: T.topics.publisher,
             isMinor: true,
-            cell: ({ from_clientid }) =>
-              from_clientid === undefined ? (
-                T.topics.byBroker
-              ) : (
-                <a href={hrefOf('client', { id: from_clientid })}>
-                  <Name of={from_clientid} max={40} />
-                </a>
-              )
+            cell: ({ from_clientid }) => <Publisher id={from_clientid} />
           },
           { head: T.topics.size, isNumber: true, cell: ({ payload_size }) => sizeText(payload_size) }
         ]}
         below={(row) => opened === `${row.at} ${row.topic}` && <Opened row={row} />}
       />
     </>
+  );
+}
+
+function Publisher({ id }: { readonly id: string | undefined }) {
+  if (id === undefined) return <>{T.topics.byBroker}</>;
+  return (
+    <a href={hrefOf('client', { id })}>
+      <Name of={id} max={40} />
+    </a>
   );
 }
 
