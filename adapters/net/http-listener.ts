@@ -21,7 +21,14 @@ import {
   shownUrl
 } from '../../lib/adapter.ts';
 import { type Broker, BrokerError, InvalidInput } from '../../lib/index.ts';
-import { DescriptorReserve, HttpPlaces, peerOf, respond } from '../upgrades/index.ts';
+import {
+  DescriptorReserve,
+  HttpPlaces,
+  isForWebSocket,
+  peerOf,
+  respond,
+  serveWithoutUpgrade
+} from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
@@ -250,6 +257,10 @@ class HttpListener implements Listener {
     const { handleUpgrade } = this.#handlers;
     if (handleUpgrade === undefined) return server;
     return server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (!isForWebSocket(request)) {
+        serveWithoutUpgrade(server as HttpServer, request, socket, head);
+        return;
+      }
       if (!handleUpgrade(request, socket, head)) {
         respond(socket, 404);
         return;

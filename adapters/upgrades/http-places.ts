@@ -96,6 +96,7 @@ export class HttpPlaces {
 
   #add(socket: Socket): void {
     const key = peerOf(socket);
+    if (this.#places.get(key)?.socket === socket) return; // it begins again (`serveWithoutUpgrade`)
     const hasRoom = (this.#max === 0 || this.#places.size < this.#max) && this.#descriptors?.admits() !== false;
     if (!hasRoom && !this.#makeRoom(loginSourceOf(socket.remoteAddress))) {
       socket.destroy();

@@ -5,5 +5,5 @@
 export { type DescriptorCount, DescriptorReserve, Descriptors } from './descriptors.ts';
 export { HttpPlaces, isAtOwnPort, peerOf } from './http-places.ts';
 export { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
-export { pathOf, respond } from './requests.ts';
+export { isForWebSocket, pathOf, respond, serveWithoutUpgrade } from './requests.ts';
 export { type Claimant, upgradesOf } from './upgrades.ts';

@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BrokerError } from '../../lib/index.ts';
-import { pathOf, respond } from './requests.ts';
+import { isForWebSocket, pathOf, respond, serveWithoutUpgrade } from './requests.ts';
 
 /** A listener that accepts the upgrade requests for one path. */
 export interface Claimant {
@@ -106,7 +106,8 @@ class Upgrades {
 
   readonly #onUpgrade = (...[request, socket, head]: UpgradeEvent): void => {
     if (this.#take(request, socket, head) || this.#http.listenerCount('upgrade') > 1) return;
-    respond(socket, 404);
+    if (isForWebSocket(request)) respond(socket, 404);
+    else serveWithoutUpgrade(this.#http, request, socket, head);
   };
 }
 
