@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LiveStream } from '../../adapters/dashboard/live/live-stream.ts';
+import { TAIL } from '../../adapters/dashboard/live/tail.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { PASSWORD, startConsole } from '../support/dashboard.ts';
 import { readerOf } from '../support/event-reader.ts';
@@ -326,6 +327,42 @@ describe('The live stream of the console', () => {
     assert.doesNotMatch(text(more), /"one"/);
   });
 
+  it('sends no rows of a tail after it was closed, also if its last part was read by pieces', async () => {
+    await using server = await startConsole();
+    const { broker } = server;
+    const emitted: { rows: object[] }[] = [];
+    let release = () => {};
+    let wasAsked = () => {};
+    const asked = () => new Promise<void>((resolve) => (wasAsked = resolve));
+    const watch = await TAIL.open(
+      {
+        broker,
+        hidesPayloads: false,
+        shared: { topicRows: 0 },
+        emit: (data) => void emitted.push(data as { rows: object[] }),
+        drained: () => {
+          wasAsked();
+          return new Promise<void>((resolve) => (release = resolve));
+        },
+        everySecond: () => () => {}
+      },
+      { filter: 'a', where: undefined, names: undefined }
+    );
+    const first = asked();
+    for (let n = 0; n < 60; n++) await broker.publish('a', Buffer.alloc(4_096, 'x'));
+    for (let waiting = first; emitted.every(({ rows }) => rows.length < 5); waiting = asked()) {
+      await waiting;
+      release();
+    }
+    watch.close();
+    const before = emitted.length;
+    for (let n = 0; n < 10; n++) {
+      release();
+      await nextTurn();
+    }
+    assert.equal(emitted.length, before);
+  });
+
   it('takes no more rows of a tail than its reader reads', async () => {
     const clock = new ManualClock();
     const stream = new LiveStream('id', clock, () => {});
@@ -358,10 +395,10 @@ describe('The live stream of the console', () => {
   it('ends with its session, and says why', async () => {
     await using server = await startConsole();
     const ends: [why: string, end: (browser: ReturnType<Server['browser']>) => unknown, reason: RegExp][] = [
-      ['logout', (browser) => browser.send('POST', '/logout', {}), /the session has ended/],
-      ['password', () => server.broker.users.setPassword('ann', PASSWORD), /ended|changed/],
-      ['role', () => server.broker.users.update('ann', 'viewer'), /ended|changed/],
-      ['stop', () => server.broker.stop(), /ended|stopped/]
+      ['logout', (browser) => browser.send('POST', '/logout', {}), /^the session has ended$/],
+      ['password', () => server.broker.users.setPassword('ann', PASSWORD), /^the user has changed$/],
+      ['role', () => server.broker.users.update('ann', 'viewer'), /^the user has changed$/],
+      ['stop', () => server.broker.stop(), /^the broker has stopped$/]
     ];
     for (const [why, end, reason] of ends) {
       const stream = await watching(server, { now: { kind: 'alarms' } });

@@ -31,8 +31,16 @@ export const TAIL: LiveKind<TailParams> = {
     const { broker, hidesPayloads } = context;
     const tail = await broker.monitor.tail({ ...selection, maxPayloadBytes: SHOWN_BYTES, hidesPayloads });
     context.emit({ rows: [] }); // the view knows that it waits
-    forward(tail, context).catch((error: unknown) => broker.failed(error, 'a tail in the console'));
-    return { close: () => void tail.return() };
+    let isClosed = false;
+    // a part with large rows is several events, and the reader may take them after another tail has begun under the same name
+    const own: WatchContext = { ...context, emit: (data) => isClosed || context.emit(data) };
+    forward(tail, own).catch((error: unknown) => broker.failed(error, 'a tail in the console'));
+    return {
+      close() {
+        isClosed = true;
+        void tail.return();
+      }
+    };
   }
 };
 
