@@ -7,6 +7,8 @@ import { type Caller, crypto } from '../rest/index.ts';
 
 /** Maximum number of sessions. Beyond it, the one that has been idle for the longest time ends. */
 const MAX_SESSIONS = 1_000;
+/** Maximum number of sessions of a person: programs without cookies that the host app logs in open one with each request. */
+const MAX_OF_PERSON = 20;
 const HOUR_MS = 3_600_000;
 /** A session ends after this time without a request of a person. */
 const IDLE_MS = 8 * HOUR_MS;
@@ -86,6 +88,10 @@ export class Sessions {
   open(caller: Caller): { readonly session: Session; readonly token: string } {
     const token = crypto().randomBytes(TOKEN_BYTES).toString('base64url');
     const session = new OpenSession(caller, keyOf(token), this.#clock.monotonic());
+    const own = [...this.#sessions.values()].filter(
+      ({ caller: { kind, id } }) => kind === caller.kind && id === caller.id
+    );
+    for (const oldest of own.slice(0, -(MAX_OF_PERSON - 1))) this.end(oldest);
     for (const oldest of this.#sessions.values()) {
       if (this.#sessions.size < MAX_SESSIONS) break;
       this.end(oldest);

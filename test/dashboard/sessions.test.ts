@@ -106,7 +106,7 @@ describe('The table of sessions', () => {
     const tokens: string[] = [];
     for (let at = 0; at < 1_000; at++) {
       clock.advance(1);
-      tokens.push(sessions.open(caller).token);
+      tokens.push(sessions.open({ ...caller, id: `${at}` }).token);
     }
     sessions.find(tokens[0], true);
     sessions.find(tokens[1], false);
@@ -115,6 +115,17 @@ describe('The table of sessions', () => {
     sessions.open(caller);
     const known = tokens.slice(0, 3).map((token) => sessions.find(token, false) !== undefined);
     assert.deepEqual([known, ended], [[true, false, true], 1]);
+  });
+
+  it('keeps 20 sessions of a person, and then ends the one that has been idle for the longest time', () => {
+    const sessions = new Sessions(new ManualClock());
+    const other = sessions.open({ ...caller, id: 'other' }).token;
+    const tokens = Array.from({ length: 20 }, () => sessions.open(caller).token);
+    sessions.find(tokens[0], true);
+    for (let more = 0; more < 1_000; more++) sessions.open({ ...caller, id: 'mallory' });
+    sessions.open(caller);
+    const isKept = (token: string) => sessions.find(token, false) !== undefined;
+    assert.deepEqual([isKept(other), tokens.map(isKept)], [true, tokens.map((_, at) => at !== 1)]);
   });
 
   it('ends what was opened with a session when its time is over, with one timer', () => {
