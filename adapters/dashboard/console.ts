@@ -5,11 +5,12 @@ import type { Broker } from '../../lib/index.ts';
 import { answerTo, faultOf, managementService, STREAM_HEADERS } from '../management/parts/index.ts';
 import {
   type Answer,
+  bodyTooLarge,
   type Call,
   type Caller,
+  endingWith,
   Fault,
   Guard,
-  isWhole,
   type LoginSettings,
   parseJson,
   Router,
@@ -22,7 +23,6 @@ import { LiveStreams } from './live/live-streams.ts';
 import { challengeFor, Logins } from './logins.ts';
 import { MqttUpgrades } from './mqtt-upgrades.ts';
 import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
-import type { Session } from './sessions.ts';
 
 /** A path of the console itself. */
 interface ConsoleRoute {
@@ -66,6 +66,12 @@ export class Console implements Service {
     this.prefixes = [settings.prefix];
     this.#broker = broker;
     this.#settings = settings;
+    // streams end before their sessions, which would be a less useful reason
+    this.#live = new LiveStreams(broker, settings.viewerPayloads);
+    broker.users.onChange(({ name }) =>
+      this.#live.endIf(({ kind, id }) => kind === 'user' && id === name, 'the user has changed')
+    );
+    broker.on('broker.stopped', () => this.#live.endIf(() => true, 'the broker has stopped'));
     this.#logins = new Logins(broker, settings);
     const identifyBelow = (path: string) => (call: Call) =>
       this.#logins.identify(call, call.mountedAt.slice(0, -path.length || undefined));
@@ -76,7 +82,6 @@ export class Console implements Service {
     );
     this.#audit = new Audit(broker, { ...settings, recorded: new Set() });
     this.#assets = new Assets();
-    this.#live = new LiveStreams(broker, settings.viewerPayloads);
     this.upgrades = new MqttUpgrades(broker, this.#logins, settings.prefix);
     this.#routes = new Router<ConsoleRoute>([
       { method: 'GET', path: '/session', run: (call) => this.#session(call) },
@@ -87,10 +92,6 @@ export class Console implements Service {
       { method: 'GET', path: '/mqtt', run: () => this.#missUpgrade() },
       { method: 'PUT', path: '/live/:id', run: (call, { id }) => this.#setLive(call, id) }
     ]);
-    broker.users.onChange(({ name }) =>
-      this.#live.endIf(({ kind, id }) => kind === 'user' && id === name, 'the user has changed')
-    );
-    broker.on('broker.stopped', () => this.#live.endIf(() => true, 'the broker has stopped'));
     const { optionSource, plugins } = given;
     const shared = { ...sharedOptions(given), credentials: 'users' as const, prefix: '' };
     const management = { ...shared, revision: 'hosted' as const, ...(optionSource && { optionSource }) };
@@ -113,13 +114,15 @@ export class Console implements Service {
   async answer(call: Call): Promise<Answer | undefined> {
     const below = this.#below(call.path);
     if (below !== undefined) {
-      const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, false);
+      const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, call.isSecure);
       const answer = await below.service.answer({
         ...call,
         path: below.path,
         mountedAt: call.mountedAt + below.prefix
       });
-      return answer?.isEndless === true && session !== undefined ? endingWith(session, answer) : answer;
+      return answer?.isEndless === true && session !== undefined
+        ? endingWith(answer, (end) => session.onEnd(end))
+        : answer;
     }
     try {
       const found = this.#routes.find(call.method === 'HEAD' ? 'GET' : call.method, call.path);
@@ -192,7 +195,7 @@ export class Console implements Service {
     const mark = `${path}?`.indexOf('?');
     const sent = { method, path: path.slice(0, mark), query: path.slice(mark + 1) };
     if (this.#below(sent.path) === undefined) throw this.#unknown({ ...call, ...sent });
-    const answer = await this.answer({ ...call, ...sent, body: async () => ({ value: body }) });
+    const answer = await this.answer({ ...call, ...sent, body: async ({ maxBytes }) => sentBody(body, maxBytes) });
     return answer ?? this.#refusal(this.#unknown({ ...call, ...sent }), call);
   }
 
@@ -214,7 +217,7 @@ export class Console implements Service {
   async #openLive(call: Call): Promise<Answer> {
     const caller = await this.#guard.admit(call, false);
     if (call.method === 'HEAD') return { status: 200, headers: STREAM_HEADERS, body: '' };
-    const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, false);
+    const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, call.isSecure);
     return { status: 200, headers: STREAM_HEADERS, body: this.#live.open(caller, session) };
   }
 
@@ -271,6 +274,12 @@ export class Console implements Service {
   }
 }
 
+/** The body of a request in a body. @throws Fault bodyTooLarge */
+function sentBody(value: unknown, maxBytes: number): { readonly value: unknown } {
+  if (Buffer.byteLength(JSON.stringify(value) ?? '') > maxBytes) throw bodyTooLarge(maxBytes);
+  return { value };
+}
+
 /** @throws Fault notJson */
 function jsonOf(text: string): unknown {
   try {
@@ -278,26 +287,6 @@ function jsonOf(text: string): unknown {
   } catch (error) {
     throw new Fault('notJson', `the body is not valid JSON: ${(error as Error).message}`);
   }
-}
-
-/** A stream of an interface ends with the session that has opened it. */
-function endingWith(session: Session, answer: Answer): Answer {
-  if (isWhole(answer.body)) return answer;
-  const parts = answer.body[Symbol.asyncIterator]();
-  const leave = session.onEnd(() => void parts.return?.());
-  const body: AsyncIterator<string> = {
-    async next() {
-      const part = await parts.next();
-      if (part.done === true) leave();
-      return part;
-    },
-    async return() {
-      leave();
-      await parts.return?.();
-      return { done: true, value: undefined };
-    }
-  };
-  return { ...answer, body: { [Symbol.asyncIterator]: () => body } };
 }
 
 /** False if the router of the host has added the slash to the path of the mount. */

@@ -16,17 +16,20 @@ export function cookieName(mount: string, node: string): string {
   return `embermq-${digest.slice(0, 16)}`;
 }
 
-/** The values of the cookies of a name in a header `Cookie`, with and without `Secure`. */
-export function cookieValues(header: string | undefined, name: string): readonly string[] {
+/**
+ * The values of the cookies of a name in a header `Cookie`. If there is one with `Secure`, only those: other pages of the host can set one without.
+ * @param isOverTls only those with `Secure`
+ */
+export function cookieValues(header: string | undefined, name: string, isOverTls: boolean): readonly string[] {
   if (header === undefined) return [];
-  const found: string[] = [];
+  const [plain, secure]: [string[], string[]] = [[], []];
   for (const pair of header.split(';')) {
     const at = pair.indexOf('=');
-    if (at < 0 || pair.slice(0, at).trim().replace(SECURE, '') !== name) continue;
-    found.push(pair.slice(at + 1).trim());
-    if (found.length === MAX_COOKIES) break;
+    const found = at < 0 ? '' : pair.slice(0, at).trim();
+    const values = found === name ? plain : secure;
+    if (found.replace(SECURE, '') === name && values.length < MAX_COOKIES) values.push(pair.slice(at + 1).trim());
   }
-  return found;
+  return isOverTls || secure.length > 0 ? secure : plain;
 }
 
 /** A value of the header `Set-Cookie`. @param value undefined: the browser deletes the cookie */

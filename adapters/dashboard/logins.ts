@@ -2,6 +2,7 @@
 // request of the page without a person, such as a poll, says so and does not keep a session open. The page marks all of
 // its requests, because a browser opens its own dialog for an answer 401 with the scheme Basic.
 
+import type { IncomingMessage } from 'node:http';
 import type { Broker } from '../../lib/index.ts';
 import { type Call, type Caller, Fault, type Scope } from '../rest/index.ts';
 import { cookieName, cookieText, cookieValues } from './cookies.ts';
@@ -65,14 +66,22 @@ export class Logins {
 
   /**
    * The session of a header `Cookie`.
+   * @param isOverTls the request came over TLS
    * @param isByPerson the session is not idle
    */
-  ofCookies(header: string | undefined, mount: string, isByPerson: boolean): Session | undefined {
-    for (const token of cookieValues(header, this.#nameAt(mount))) {
+  ofCookies(header: string | undefined, mount: string, isOverTls: boolean, isByPerson = false): Session | undefined {
+    for (const token of cookieValues(header, this.#nameAt(mount), isOverTls)) {
       const session = this.#sessions.find(token, isByPerson);
       if (session !== undefined) return session;
     }
     return undefined;
+  }
+
+  /** True if the host app, if it logs people in, still names the person of a session; otherwise the session ends. */
+  async isConfirmed(session: Session, request: IncomingMessage): Promise<boolean> {
+    if (!this.isOfHost || isSame(session.caller, await this.#callerOfHost(request))) return true;
+    this.#sessions.end(session);
+    return false;
   }
 
   /** True if people have logged in at a path. */
@@ -82,7 +91,7 @@ export class Logins {
 
   /** Open a session after a login. A session of the same browser ends. */
   open(caller: Caller, call: Call, mount: string): Known {
-    const former = this.ofCookies(call.header('cookie'), mount, false);
+    const former = this.ofCookies(call.header('cookie'), mount, call.isSecure);
     if (former !== undefined) this.#sessions.end(former);
     const { session, token } = this.#sessions.open(caller);
     this.#mounts.delete(mount);
@@ -93,7 +102,7 @@ export class Logins {
 
   /** End the session of a request. @returns its person, if there was a session, and the header `Set-Cookie` */
   close(call: Call, mount: string): { readonly caller: Caller | undefined; readonly cookie: string } {
-    const session = this.ofCookies(call.header('cookie'), mount, false);
+    const session = this.ofCookies(call.header('cookie'), mount, call.isSecure);
     if (session !== undefined) this.#sessions.end(session);
     const cookie = cookieText(this.#nameAt(mount), undefined, { mount, isSecure: isSecure(call) });
     return { caller: session?.caller, cookie };
@@ -105,17 +114,17 @@ export class Logins {
 
   /** The sender of a request. A session of another person than the host app names is over. */
   async #find(call: Call, mount: string): Promise<Partial<Known>> {
-    const session = this.ofCookies(call.header('cookie'), mount, isByPerson(call));
+    const session = this.ofCookies(call.header('cookie'), mount, call.isSecure, isByPerson(call));
     if (!this.isOfHost) return session === undefined ? {} : { caller: session.caller, session };
-    const caller = await this.#callerOfHost(call);
+    const caller = await this.#callerOfHost(call.original as IncomingMessage | Request);
     if (session === undefined || isSame(session.caller, caller)) return { caller, session };
     this.#sessions.end(session);
     return { caller };
   }
 
-  async #callerOfHost(call: Call): Promise<Caller | undefined> {
+  async #callerOfHost(request: IncomingMessage | Request): Promise<Caller | undefined> {
     try {
-      const found: unknown = await this.#login?.(call.original);
+      const found: unknown = await this.#login?.(request);
       return found === undefined || found === null ? undefined : callerOf(found);
     } catch (error) {
       this.#broker.failed(error, 'the function "login" of the dashboard');

@@ -9,6 +9,7 @@ import type { UpgradeListener } from '../net/index.ts';
 import { isSameOrigin } from '../rest/index.ts';
 import { pathOf, respond } from '../upgrades/index.ts';
 import type { Logins } from './logins.ts';
+import type { Session } from './sessions.ts';
 
 const PATH = '/mqtt';
 const NAME = 'ws:console';
@@ -38,26 +39,30 @@ export class MqttUpgrades {
     if (mount === undefined) return false;
     this.#hasArrived = true;
     const { cookie, origin, host } = request.headers;
-    const session = this.#logins.ofCookies(cookie, mount, false);
+    const session = this.#logins.ofCookies(cookie, mount, 'encrypted' in request.socket);
     // a page of another origin on this machine has the same cookies
     if (origin !== undefined && !isSameOrigin(origin, host)) respond(socket, 403);
     else if (session === undefined) respond(socket, 401);
-    else if (session.caller.scope !== 'administrator') respond(socket, 403);
     else {
-      socket.on(
-        'close',
-        session.onEnd(() => socket.destroy())
-      );
       socket.on('error', ignore); // until the listener has it
-      this.#open().then(
-        (listener) => listener.handleUpgrade(request, socket, head),
-        (error: unknown) => {
-          this.#broker.failed(error, 'upgrading a connection of the console');
-          respond(socket, 500);
-        }
-      );
+      this.#upgrade(session, request, socket, head).catch((error: unknown) => {
+        this.#broker.failed(error, 'upgrading a connection of the console');
+        respond(socket, 500);
+      });
     }
     return true;
+  }
+
+  async #upgrade(session: Session, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (!(await this.#logins.isConfirmed(session, request))) respond(socket, 401);
+    else if (session.caller.scope !== 'administrator') respond(socket, 403);
+    else {
+      const listener = await this.#open();
+      if (socket.destroyed) return;
+      const leave = session.onEnd(() => socket.destroy());
+      socket.on('close', leave);
+      if (session.isOpen) listener.handleUpgrade(request, socket, head);
+    }
   }
 
   #mountOf(path: string): string | undefined {
@@ -73,6 +78,9 @@ export class MqttUpgrades {
       // the origin has been checked
       upgradeHandler(this.#broker, { name: freeNameIn(this.#broker), origins: () => true })
     );
+    this.#listener.catch(() => {
+      this.#listener = undefined; // the next connection tries again
+    });
     return this.#listener;
   }
 }

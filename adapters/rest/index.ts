@@ -3,6 +3,7 @@
  * adapters.
  */
 
+export { bodyTooLarge } from './body.ts';
 export { BrowserChecks, type BrowserSettings, isSameOrigin } from './browser-checks.ts';
 export { crypto, isUtf8, net } from './builtins.ts';
 export {
@@ -24,6 +25,7 @@ export {
   type Identities
 } from './credentials.ts';
 export type { Json, OpenApiDocument } from './document.ts';
+export { endingWith } from './ending.ts';
 export {
   type FastifyInstance,
   type FastifyPlugin,

@@ -15,6 +15,13 @@ describe('Cookies of the console', () => {
     );
   });
 
+  it('reads only cookies with Secure over TLS, or if there is one: other pages of the host can set one without', () => {
+    assert.deepEqual(cookieValues('n=a; __Secure-n=b', 'n', false), ['b']);
+    assert.deepEqual(cookieValues('n=a; __Secure-n=b', 'n', true), ['b']);
+    assert.deepEqual(cookieValues('n=a', 'n', true), []);
+    assert.deepEqual(cookieValues(`${'n=a; '.repeat(20)}__Secure-n=b`, 'n', false), ['b']);
+  });
+
   it('finds cookies among others of the same name, of which it looks at eight', () => {
     const many = Array.from({ length: 20 }, (_, at) => `n=${at}`).join(';');
     const cases: [header: string | undefined, values: string[]][] = [
@@ -23,10 +30,10 @@ describe('Cookies of the console', () => {
       ['n', []],
       ['n=a', ['a']],
       [' n = a ;m=b', ['a']],
-      ['nn=x; n=a=b; __Secure-n=c', ['a=b', 'c']],
+      ['nn=x; n=a=b; n=c', ['a=b', 'c']],
       [many, ['0', '1', '2', '3', '4', '5', '6', '7']]
     ];
-    for (const [header, values] of cases) assert.deepEqual(cookieValues(header, 'n'), values, header);
+    for (const [header, values] of cases) assert.deepEqual(cookieValues(header, 'n', false), values, header);
   });
 
   it('takes no attributes from the path of a hostile address', () => {

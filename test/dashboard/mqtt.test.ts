@@ -4,7 +4,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { createBroker } from 'embermq';
-import { dashboard } from 'embermq/dashboard';
+import { type DashboardLogin, dashboard } from 'embermq/dashboard';
 import { attachWebSocket, listenHttp } from 'embermq/net';
 import express from 'express';
 import mqtt from 'mqtt';
@@ -75,6 +75,25 @@ describe('MQTT over WebSocket in the console', () => {
       assert.equal(server.broker.sessions.get(`page-${protocolVersion}`).transportInfo.transport, 'ws');
       await client.endAsync();
     }
+  });
+
+  it('asks the login function of the host app, and refuses people whom it no longer names, or as viewers', async () => {
+    let person: DashboardLogin | undefined = { id: 'eve', scope: 'administrator' };
+    await using server = await startWithUpgrades({ login: async () => person });
+    const browser = server.browser();
+    const status = async () => {
+      await browser.send('GET', '/session');
+      return statusOf(server.port, '/mqtt', { cookie: browser.cookie as string });
+    };
+    assert.equal(await status(), 101);
+    const cookie = browser.cookie as string;
+    person = { id: 'eve', scope: 'viewer' };
+    assert.equal(await statusOf(server.port, '/mqtt', { cookie }), 401);
+    assert.equal(await status(), 403, 'with a session of a viewer');
+    person = { id: 'eve', scope: 'administrator' };
+    assert.equal(await status(), 101);
+    person = undefined;
+    assert.equal(await statusOf(server.port, '/mqtt', { cookie: browser.cookie as string }), 401);
   });
 
   it('asks the client for MQTT credentials as well', async () => {

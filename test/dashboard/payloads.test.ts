@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { EVENT_NAMES, EVENTS } from 'embermq';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { OPERATIONS as OF_STREAMS } from '../../adapters/streams-api/operations/all.ts';
-import { startConsole } from '../support/dashboard.ts';
+import { PASSWORD, startConsole } from '../support/dashboard.ts';
 import { readerOf } from '../support/event-reader.ts';
 
 type Server = Awaited<ReturnType<typeof startConsole>>;
@@ -167,6 +167,31 @@ describe('Payloads in the console', () => {
           text
         );
       }
+  });
+
+  it('ends event streams of the interfaces that were opened with a password when the user is changed or deleted', async () => {
+    await using server = await startConsole();
+    const { users } = server.broker;
+    const changes: [path: string, change: () => Promise<unknown>][] = [
+      ['/api/x/events', () => users.setPassword('bob', 'another password')],
+      ['/api/x/tail', () => users.delete('bob')]
+    ];
+    let password = PASSWORD;
+    for (const [path, change] of changes) {
+      const open = async (id: string, secret: string) => {
+        const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+        const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { authorization } });
+        assert.equal(answer.status, 200);
+        return readerOf(answer.body as ReadableStream<Uint8Array>);
+      };
+      const [stream, other] = [await open('bob', password), await open('ann', PASSWORD)];
+      await change();
+      await stream.toEnd();
+      await server.broker.publish('t', 'x');
+      if (path === '/api/x/tail') assert.equal((await other.next(1)).length, 1, 'streams of others go on');
+      await other.cancel();
+      password = 'another password';
+    }
   });
 
   it('ends event streams of the interfaces with the session', async () => {

@@ -65,7 +65,28 @@ describe('Requests of the console in the body of another one', () => {
     assert.equal((await send('DELETE', '/api/clients/.')).status, 403);
     assert.equal(server.broker.sessions.has('.'), true);
     const shown = await send('GET', '/api/x/retained/..');
-    assert.doesNotMatch(JSON.stringify(shown.body), /secret|c2VjcmV0/);
+    assert.equal(shown.status, 403);
+    assert.doesNotMatch(shown.text, /secret|c2VjcmV0/);
+    const ann = server.browser();
+    await ann.login('ann');
+    const { status, text } = await ann.send('POST', '/requests', { method: 'GET', path: '/api/x/retained/..' });
+    assert.equal(status, 200);
+    assert.match(text, /secret|c2VjcmV0/);
+  });
+
+  it('refuses a body that is larger than maxBodyBytes, as the request itself would be', async () => {
+    await using server = await startConsole({ maxBodyBytes: 1_000 }, OPTIONS);
+    const ann = server.browser();
+    await ann.login('ann');
+    for (const [length, status] of [
+      [900, 200],
+      [1_100, 413]
+    ]) {
+      const body = { topic: 't', payload: 'x'.repeat(length) };
+      const path = '/api/mqtt/publish';
+      assert.equal((await ann.send('POST', path, body)).status, status);
+      assert.equal((await ann.send('POST', '/requests', { method: 'POST', path, body })).status, status);
+    }
   });
 
   it('refuses requests without a login or from another origin, and those that are not for the interfaces', async () => {

@@ -8,6 +8,7 @@ import type { Answer, Body, Call, Service } from '../call.ts';
 import { withCors } from '../cors.ts';
 import type { Caller, Credentials } from '../credentials.ts';
 import type { OpenApiDocument } from '../document.ts';
+import { endingWith } from '../ending.ts';
 import { Fault } from '../fault.ts';
 import { Guard, type Identify } from '../guard.ts';
 import type { TrustedProxies } from '../proxies.ts';
@@ -88,6 +89,8 @@ export class RestService<M> implements Service {
   readonly #router: Router<Operation<M>>;
   readonly #guard: Guard;
   readonly #audit: Audit;
+  /** The users who read streams, with functions that end these. */
+  readonly #readers = new Set<{ readonly id: string; readonly end: () => void }>();
   /** Created on first use. */
   #document: OpenApiDocument | undefined = undefined;
   /** The document with the path of the last client that has asked for it. */
@@ -100,6 +103,9 @@ export class RestService<M> implements Service {
     this.#router = new Router(given.operations);
     this.#guard = new Guard(broker, settings, given);
     this.#audit = new Audit(broker, { ...settings, recorded: style.recorded });
+    broker.users.onChange(({ name }) => {
+      for (const { id, end } of this.#readers) if (id === name) end();
+    });
   }
 
   get prefixes(): readonly string[] {
@@ -142,7 +148,7 @@ export class RestService<M> implements Service {
         ? this.#guard.limited(call, caller, { run, isWrong: (error) => this.#isWrongPassword(error) })
         : run());
       this.#audit.add(request, { status: row.status ?? 200, code: 0 });
-      return answer;
+      return answer.isEndless === true && caller.kind === 'user' ? this.#endingWithUser(caller, answer) : answer;
     } catch (error) {
       const input = request.input ?? ({ params, query: {}, body: {} } as Input);
       const expected = style.faultOf(row?.faultOf?.(error, input) ?? error);
@@ -151,6 +157,15 @@ export class RestService<M> implements Service {
       this.#audit.add(request, style.codesOf(fault, row));
       return style.fault(fault, request);
     }
+  }
+
+  /** A stream ends when the user is changed or deleted: the credentials are checked only at its beginning. */
+  #endingWithUser({ id }: Caller, answer: Answer): Answer {
+    return endingWith(answer, (end) => {
+      const reader = { id, end };
+      this.#readers.add(reader);
+      return () => void this.#readers.delete(reader);
+    });
   }
 
   async #run(request: RestRequest, row: Operation, caller: Caller): Promise<Answer> {
