@@ -52,6 +52,27 @@ describe('The live stream of the console', () => {
     assert.equal(typeof second.data.loopDelayMs, 'number');
   });
 
+  it('reads the state of the broker once for all tabs', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const tabs = [
+      await watching(server, { now: { kind: 'overview' } }),
+      await watching(server, { now: { kind: 'overview' } })
+    ];
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (let at = 0; at < 10; at++) await client.publish('a', 'x', { qos: 1 });
+    clock.advance(1_000);
+    const [first, second] = await Promise.all(tabs.map(async ({ next }) => (await next(3))[2].data));
+    assert.deepEqual(second, first);
+    assert.equal((first.values as Record<string, number>)['messages.received'], 10);
+    await tabs[0].set({});
+    clock.advance(1_000);
+    assert.equal(((await tabs[1].next(4))[3].data.values as Record<string, number>)['messages.received'], 0);
+    await tabs[1].set({});
+    await tabs[1].set({ now: { kind: 'overview' } });
+    assert.equal(typeof (await tabs[1].next(5))[4].data.loopDelayMs, 'number', 'a watch after the last one was closed');
+  });
+
   it('tails the messages that satisfy a condition, and reports a condition that is not valid', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });
@@ -394,6 +415,7 @@ describe('The live stream of the console', () => {
 
   it('ends with its session, and says why', async () => {
     await using server = await startConsole();
+    await server.broker.users.create('eve', PASSWORD, 'administrator'); // one must remain
     const ends: [why: string, end: (browser: ReturnType<Server['browser']>) => unknown, reason: RegExp][] = [
       ['logout', (browser) => browser.send('POST', '/logout', {}), /^the session has ended$/],
       ['password', () => server.broker.users.setPassword('ann', PASSWORD), /^the user has changed$/],

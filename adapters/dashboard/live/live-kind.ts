@@ -4,6 +4,15 @@ import type { Awaitable, Broker } from '../../../lib/index.ts';
 export interface SharedWatches {
   /** Number of topics and topic filters that are in view. */
   topicRows: number;
+  /** The readings of the overview, which its watches share. */
+  sampler?: SharedSampler | undefined;
+}
+
+/** Reads the state of the broker for several watches. */
+export interface SharedSampler {
+  watches: number;
+  read(): object;
+  close(): void;
 }
 
 /** Dependencies of a watch. */

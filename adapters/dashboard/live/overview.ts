@@ -1,11 +1,15 @@
 import { HISTORY_METRICS } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
-import type { LiveKind } from './live-kind.ts';
+import type { LiveKind, SharedSampler } from './live-kind.ts';
 
 const NANOSECONDS = 1e6;
+/** Readings of several watches within this time are one: they count from the one before, and a timer reads for all. */
+const SAME_MS = 500;
 
-/** Reads counters as rates, and gauges as they are. */
-class Sampler {
+/** Reads counters as rates, and gauges as they are. The watches of all tabs share one, and its histogram of the delay. */
+class Sampler implements SharedSampler {
+  watches = 0;
+  #last: object | undefined;
   readonly #broker: Broker;
   #counters: Readonly<Record<string, number>>;
   #atMs: number;
@@ -23,6 +27,12 @@ class Sampler {
   }
 
   read(): object {
+    if (this.#last === undefined || this.#broker.clock.monotonic() - this.#atMs >= SAME_MS)
+      this.#last = this.#reading();
+    return this.#last;
+  }
+
+  #reading(): object {
     const { metrics, alarms, clock } = this.#broker;
     const counters: Readonly<Record<string, number>> = metrics.counters();
     const gauges: Readonly<Record<string, number>> = metrics.gauges();
@@ -48,14 +58,18 @@ class Sampler {
 /** The state of the broker, once a second. */
 export const OVERVIEW: LiveKind<undefined> = {
   read: () => undefined,
-  open({ broker, emit, everySecond }) {
-    const sampler = new Sampler(broker);
+  open({ broker, shared, emit, everySecond }) {
+    shared.sampler ??= new Sampler(broker);
+    const { sampler } = shared;
+    sampler.watches++;
     emit(sampler.read());
     const stop = everySecond(() => emit(sampler.read()));
     return {
       close() {
         stop();
+        if (--sampler.watches > 0) return;
         sampler.close();
+        shared.sampler = undefined;
       }
     };
   }
