@@ -427,6 +427,16 @@ describe('Tails', () => {
     assert.deepEqual(await tail.next(), { done: true, value: undefined });
   });
 
+  it('ends with a broker that stops while the tail is being opened', async () => {
+    await using kit = await createTestBroker();
+    const { routing, services } = engineOf(kit.broker);
+    const opening = kit.broker.monitor.tail({ filter: 'a', where: 'qos = 0' });
+    services.events.emit('broker.stopped', {});
+    const tail = await opening;
+    assert.equal(routing.of('a').isObserved, false);
+    assert.deepEqual(await tail.next(), { done: true, value: undefined });
+  });
+
   it('ends when the loop over it is left, also while a reader waits', async () => {
     await using kit = await createTestBroker();
     const { routing } = engineOf(kit.broker);

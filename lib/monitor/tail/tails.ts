@@ -84,11 +84,15 @@ export class Tails {
     const { clock } = this.#services;
     const { node, nullIsNull } = this.#sources;
     const now = () => clock.now();
+    let isStopped = false;
+    const ignoreStop = this.#on('broker.stopped', () => {
+      isStopped = true;
+    });
     const [{ Tail }, { tailedEvents }, condition] = await Promise.all([
       import('./tail.ts'),
       import('./tail-columns.ts'),
       where === undefined ? undefined : compiled(where, { now, nullIsNull })
-    ]);
+    ]).finally(ignoreStop);
     if (this.#count >= MAX_TAILS)
       throw new StateError('TOO_MANY_TAILS', `there are ${MAX_TAILS} tails already; close one of them first`);
     const ends: (() => void)[] = [];
@@ -103,6 +107,7 @@ export class Tails {
         name === 'message.publish' ? this.#watch(tail, filter) : this.#listen(tail, name, tailedEvents(name), filter)
       );
     ends.push(this.#on('broker.stopped', () => tail.close()));
+    if (isStopped) tail.close();
     return tail;
   }
 
