@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import mqtt from 'mqtt';
 import { runCommand } from '../../adapters/cli/commands.ts';
+import { ensureUser } from '../../adapters/cli/serve/first-user.ts';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve/settings.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
@@ -97,6 +98,18 @@ describe('serve with the console', () => {
     rmSync(file);
     await serving(['--data-dir', data, '--reserve', '0']);
     assert.equal(existsSync(file), false, 'there is a user');
+  });
+
+  it('leaves no file with a password of a user that could not be stored', async () => {
+    const data = join(folder, 'unstored');
+    mkdirSync(data);
+    const create = () => Promise.reject(new Error('the store is full'));
+    const [plan, listening] = [{ http: 'dashboard', transport: {} }, { port: 1 }];
+    const shell = testShell();
+    const { users, opened } = { users: { size: 0, create }, opened: [{ plan, listening }] };
+    await ensureUser({ users } as never, opened as never, data, shell);
+    assert.match(shell.err(), /cannot be stored: the store is full; add one with embermq ctl users add/);
+    assert.equal(existsSync(join(data, 'first-user')), false);
   });
 
   it('prints the password with --memory, and on a terminal', async () => {

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Broker } from '../../../lib/index.ts';
 import { log, type Shell } from '../command.ts';
 import { writeSecret } from './access.ts';
-import type { Opened } from './listeners.ts';
+import { type Opened, urlOf } from './listeners.ts';
 
 /** The name of the file in the data folder with the user that the first start with a console makes. */
 const FIRST_USER = 'first-user';
@@ -21,8 +22,9 @@ export async function ensureUser(
   folder: string | undefined,
   shell: Shell
 ): Promise<void> {
-  const url = consoleUrl(opened);
-  if (url === undefined || users.size > 0) return;
+  const port = opened.find(({ plan: { http } }) => http === 'dashboard');
+  if (port === undefined || users.size > 0) return;
+  const url = urlOf(port, '/');
   const password = randomBytes(PASSWORD_BYTES).toString('base64url');
   const file = folder === undefined ? undefined : join(folder, FIRST_USER);
   try {
@@ -30,6 +32,7 @@ export async function ensureUser(
     if (file !== undefined) await writeSecret(file, textOf(password));
     await users.create(NAME, password, 'administrator');
   } catch (error) {
+    if (file !== undefined) await rm(file, { force: true }).catch(() => {}); // its user does not exist
     const remedy = 'add one with embermq ctl users add';
     log(shell, `warning: the first user of the console cannot be stored: ${(error as Error).message}; ${remedy}`);
     return;
@@ -38,16 +41,6 @@ export async function ensureUser(
   if (file !== undefined)
     log(shell, `${made}; the first line of ${file} is its name and its password: log in, and delete the file`);
   if (file === undefined || shell.stderr.isTTY === true) log(shell, `${made}. Its password: ${password}`);
-}
-
-/** The URL of the console; undefined: none of its ports is open. */
-function consoleUrl(opened: readonly Opened[]): string | undefined {
-  const found = opened.find(({ plan: { http } }) => http === 'dashboard');
-  if (found === undefined) return undefined;
-  const { plan, listening } = found;
-  const { host = '' } = listening.address ?? {};
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  return `${plan.transport.tls === undefined ? 'http' : 'https'}://${name}:${listening.port}/`;
 }
 
 function textOf(password: string): string {

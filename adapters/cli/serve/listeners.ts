@@ -2,7 +2,6 @@ import type { Broker } from '../../../lib/index.ts';
 import { isLoopback, type Listening } from '../../net/index.ts';
 import type { Credentials } from '../../rest/index.ts';
 import { log, type Shell } from '../command.ts';
-import type { HttpKind } from './http-options.ts';
 import type { PlannedListener } from './settings.ts';
 
 /** A listener that has been added to the broker. */
@@ -114,7 +113,8 @@ export function warnOfClearHttp(opened: readonly Opened[], shell: Shell): void {
   });
   if (clear.length === 0) return;
   const ports = clear.map(({ listening }) => listening.port).join(' and ');
-  const remedy = 'use --https-port with --cert and --key and turn the others off, or a proxy with TLS';
+  const remedy =
+    'use --https-port and --dashboard-https-port with --cert and --key and turn the others off, or a proxy with TLS';
   log(shell, `warning: credentials for the HTTP ports ${ports} cross the network in clear text; ${remedy}`);
 }
 
@@ -127,12 +127,15 @@ export function interfaceUrl(opened: readonly Opened[], management: Credentials)
   const labels = [management].flat().includes('applications') ? ['http', 'https', 'http-earlier', 'rules'] : ['rules'];
   const [found] = labels.flatMap((label) => opened.filter(({ plan }) => plan.label === label));
   if (found === undefined) return undefined;
-  const { plan, listening } = found;
+  return urlOf(found, PATHS[found.plan.http as keyof typeof PATHS]);
+}
+
+const PATHS = { earlier: '/api/v3/connections', later: '/api/v4/clients', rules: '/rules' };
+
+/** The URL of a path at an HTTP port, for programs of this machine. */
+export function urlOf({ plan, listening }: Opened, path: string): string {
   const { host = '' } = listening.address ?? {};
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const path = { earlier: '/api/v3/connections', later: '/api/v4/clients', rules: '/rules', dashboard: '/' }[
-    plan.http as HttpKind
-  ];
   return `${plan.transport.tls === undefined ? 'http' : 'https'}://${name}:${listening.port}${path}`;
 }
 
