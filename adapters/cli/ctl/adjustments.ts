@@ -310,7 +310,8 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     ...changing(({ at }) => ({ at: at === undefined ? undefined : timeOf(at as string) })),
     output({ is_complete: isComplete, causes }: Explained, { note }) {
       if (causes.length === 0) note('no cause was found');
-      if (!isComplete) note('there may be other causes: records of that time are no longer kept');
+      if (!isComplete)
+        note('there may be other causes: records of that time are no longer kept, or not everything was searched');
       return causes;
     },
     line: causeLine
