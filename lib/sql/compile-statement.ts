@@ -6,7 +6,7 @@
 
 import { errorText } from '../base/errors.ts';
 import { type CompileContext, EventCompiler } from './compile-events.ts';
-import { canFail, membersIn, namesIn, readsIn } from './inspect.ts';
+import { canFail, MAX_READS, membersIn, namesIn, readsIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type EventClosure, type EventColumns, Scope } from './row.ts';
@@ -16,8 +16,6 @@ import { isList, setKey, type Value } from './values.ts';
 
 /** Maximum number of outputs of one event. */
 const MAX_OUTPUTS = 10_000;
-/** Maximum number of values in an example of what WHERE has read. */
-const MAX_READS = 20;
 /** The name of the FOREACH element if it has no alias. */
 export const ELEMENT = 'item';
 const JSON_LIST =

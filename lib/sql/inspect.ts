@@ -80,6 +80,9 @@ export function pathsIn(part: Statement | Expression): readonly Path[] {
   return paths;
 }
 
+/** Maximum number of values in an example of what a condition has read. */
+export const MAX_READS = 20;
+
 /**
  * The parts of an expression that read values from its input: paths, and calls of functions that read a column.
  * @param isRead tells whether a function is of this kind

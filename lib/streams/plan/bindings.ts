@@ -5,7 +5,7 @@
 // everything is bound.
 
 import { constantOf } from '../../sql/compile.ts';
-import { readsIn } from '../../sql/inspect.ts';
+import { MAX_READS, readsIn } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import type {
@@ -58,8 +58,6 @@ export interface Clause {
   readonly noAnalytics?: string;
 }
 
-/** Maximum number of values in an example of what a condition has read. */
-const MAX_READS = 20;
 const IN_AGGREGATE: Clause = { noAggregates: 'Not allowed to call aggregate functions in an aggregate function.' };
 
 interface Alias {

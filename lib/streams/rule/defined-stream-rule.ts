@@ -257,10 +257,10 @@ export class DefinedStreamRule {
   async drop(): Promise<void> {
     const wasRunning = this.isRunning;
     this.#nextStartAt = 0;
-    this.#sampler?.clear();
     this.#chart.send('dropped');
     if (wasRunning) this.#host.changed(this, false, undefined);
     await this.#closing;
+    this.#sampler?.clear(); // the last rows are sampled until then
   }
 
   async #scheduleOf(): Promise<Schedule | undefined> {
