@@ -1,3 +1,6 @@
+// An evaluation has a scope: the event, the values of aliases, and the work that is counted. Work is counted before it is done where that is
+// possible, and results are weighed only if a bound of their weight is not known to be small.
+
 import { MAX_STRING } from './arithmetic.ts';
 import type { Closure } from './compile.ts';
 import { isSimple } from './functions/characters.ts';

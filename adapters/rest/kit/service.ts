@@ -90,7 +90,7 @@ export class RestService<M> implements Service {
   readonly #guard: Guard;
   readonly #audit: Audit;
   /** The users who read streams, with functions that end these. */
-  readonly #readers = new Set<{ readonly id: string; readonly end: () => void }>();
+  readonly #readers = new Set<{ readonly id: string | undefined; readonly end: () => void }>();
   /** Created on first use. */
   #document: OpenApiDocument | undefined = undefined;
   /** The document with the path of the last client that has asked for it. */
