@@ -29,7 +29,8 @@ export function notifyProblem(error: unknown): void {
 
 function add(text: string, isProblem: boolean): number {
   const id = ++last;
-  notices.value = [...notices.value.slice(-(MAX_NOTICES - 1)), { id, text, isProblem }];
+  const others = notices.value.filter((notice) => notice.text !== text);
+  notices.value = [...others.slice(-(MAX_NOTICES - 1)), { id, text, isProblem }];
   return id;
 }
 
