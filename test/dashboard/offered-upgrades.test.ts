@@ -34,7 +34,7 @@ async function statusesAt(port: number, isSecure: boolean): Promise<string[]> {
 
 describe('Requests to the console that offer HTTP/2', () => {
   for (const isSecure of [false, true])
-    it(`are answered as without the offer, with their bodies, at a port of the broker with${isSecure ? '' : 'out'} TLS`, async () => {
+    it(`answers them as without the offer, with their bodies, at a port of the broker with${isSecure ? '' : 'out'} TLS`, async () => {
       await using broker = createBroker({ passwordCost: 10 });
       using certificates = makeCertificates();
       const { certFile, keyFile } = certificates.server;
@@ -44,7 +44,7 @@ describe('Requests to the console that offer HTTP/2', () => {
       assert.deepEqual(await statusesAt(listener.port as number, isSecure), ['HTTP/1.1 200', 'HTTP/1.1 200']);
     });
 
-  it('are answered as without the offer at a server of the app with attachUpgrades', async () => {
+  it('answers them as without the offer at a server of the app with attachUpgrades', async () => {
     await using server = await startConsole({}, {}, (http, { attachUpgrades }) => void attachUpgrades(http));
     assert.deepEqual(await statusesAt(server.port, false), ['HTTP/1.1 200', 'HTTP/1.1 200']);
   });
