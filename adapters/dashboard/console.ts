@@ -238,12 +238,13 @@ export class Console implements Service {
   }
 
   #loggedIn({ id, scope }: Caller, cookie: string | undefined): Answer {
-    const { version, settings } = this.#broker;
+    const { version, settings, startedAt } = this.#broker;
     const body = {
       id,
       scope,
       node: settings.node,
       version,
+      startedAt,
       viewerPayloads: this.#settings.viewerPayloads,
       upgrades: this.upgrades.hasArrived ? 'arrive' : this.#hasMissed ? 'missing' : 'untried',
       timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone // of the local times in answers

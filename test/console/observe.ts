@@ -189,6 +189,13 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await page.getByText('Paused.').waitFor();
     await page.keyboard.press('c');
     await page.getByText('Waiting for messages').waitFor();
+    await page.getByLabel('Topic filter').fill('being/typed');
+    await page.getByRole('button', { name: 'Clear all' }).click();
+    await page.waitForURL(/tail$/);
+    assert.equal(await page.getByLabel('Topic filter').inputValue(), '');
+    await page.goto(`${served.base}/why?topic=never%2Fsent`);
+    await page.waitForURL(/why\?topic=never%2Fsent&asked=20\d\d-/);
+    await page.getByText(/^Records begin at 20.*, when the broker started/).waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

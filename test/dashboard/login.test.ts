@@ -15,13 +15,14 @@ describe('The login to the console', () => {
     assert.deepEqual([before.status, before.body.code], [401, 103]);
     const answer = await browser.login('ann');
     const { node } = server.broker.settings;
-    const { version } = server.broker;
+    const { version, startedAt } = server.broker;
     const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
     const expected = {
       id: 'ann',
       scope: 'administrator',
       node,
       version,
+      startedAt,
       viewerPayloads: true,
       upgrades: 'untried',
       timeZone

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { settingsOf, textsOf } from '../../adapters/dashboard/page/model/connectors.ts';
 import { ctlText, curlText, flagWords, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
+import { evidenceLabel, evidenceText } from '../../adapters/dashboard/page/model/evidence.ts';
 import {
   agoText,
   countText,
@@ -20,7 +21,14 @@ import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
-import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
+import {
+  busiest,
+  EMPTY_TAIL,
+  emptied,
+  resumed,
+  type TailRow,
+  withPart
+} from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
   inOrder,
@@ -255,6 +263,24 @@ describe('The history of the overview', () => {
   });
 });
 
+describe('The evidence of a cause', () => {
+  it('shows evidence with labels, times and units', () => {
+    assert.deepEqual(['clientId', 'oldestSince', 'retainedAt', 'limitBytes'].map(evidenceLabel), [
+      'Receiver',
+      'Oldest since',
+      'Retained',
+      'Limit'
+    ]);
+    const at = new Date(2026, 0, 31, 12, 0, 0, 5).getTime();
+    assert.equal(evidenceText('since', at), '2026-01-31 12:00:00.005');
+    assert.equal(evidenceText('limitBytes', 2_000), '2 kB');
+    assert.equal(evidenceText('delayMs', 2_000), '2 s');
+    assert.equal(evidenceText('isBlocked', false), 'no');
+    assert.equal(evidenceText('waiting', 1_000), '1,000');
+    assert.equal(evidenceText('clientId', 'since'), undefined);
+  });
+});
+
 describe('The topic tree', () => {
   it('takes the share group of a subscription from its topic filter', () => {
     assert.deepEqual(sharedParts('$share/g/a/#'), ['g', 'a/#']);
@@ -424,6 +450,25 @@ describe('A live tail', () => {
     assert.deepEqual([paused.held.length, paused.failed, paused.error], [1, 1, 'no number']);
     const again = resumed(paused);
     assert.deepEqual([again.rows.length, again.rows.at(-1)?.number, again.held.length], [1_000, 1_500, 0]);
+  });
+
+  it('numbers rows itself, and marks where rows are missing', () => {
+    const part = (...numbers: number[]) => ({ rows: numbers.map((number) => row(number, 'a')) });
+    const first = withPart(EMPTY_TAIL, part(1, 2), false);
+    const slow = withPart(first, part(5, 6), false);
+    const again = withPart(slow, part(1), true);
+    assert.deepEqual(
+      [...again.rows, ...again.held].map(({ number, missing }) => [number, missing]),
+      [
+        [0, undefined],
+        [1, undefined],
+        [2, { count: 2 }],
+        [3, undefined],
+        [4, { count: undefined }]
+      ]
+    );
+    const next = withPart(emptied(again), part(2), false);
+    assert.deepEqual([next.rows[0].number, next.rows[0].missing], [5, undefined]);
   });
 
   it('names the clients with the most rows', () => {

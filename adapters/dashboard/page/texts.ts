@@ -423,6 +423,7 @@ export const T = {
     openClient: 'Open the client',
     openTopic: 'Open the topic',
     again: 'Ask again',
+    begin: (time: string) => `Records begin at ${time}, when the broker started.`,
     openBans: 'Open the bans'
   },
   traces: {
@@ -668,6 +669,10 @@ export const T = {
     skipped: (count: number) =>
       `${countText(count)} messages were left out: at most 500 a second are shown. Narrow the filter.`,
     failed: (count: number, error: string) => `The condition failed for ${countText(count)} messages: ${error}`,
+    missing: (count: number | undefined) =>
+      count === undefined
+        ? 'Rows are missing here: the connection to the broker was lost.'
+        : `${count === 1 ? 'One row is' : `${countText(count)} rows are`} missing here: the page has read too slowly.`,
     busiestClients: 'Busiest publishers in these rows',
     busiestTopics: 'Busiest topics in these rows',
     share: (count: number, percent: number) => `${countText(count)} (${percent} %)`,

@@ -8,6 +8,8 @@ export interface Session {
   readonly scope: 'viewer' | 'administrator';
   readonly node: string;
   readonly version: string;
+  /** Time at which the broker was started, in milliseconds since 1970. */
+  readonly startedAt?: number;
   readonly viewerPayloads: boolean;
   /** Upgrade requests arrive at the console or do not, because the host does not pass them on; `untried`: none has been made. */
   readonly upgrades: 'arrive' | 'missing' | 'untried';

@@ -6,6 +6,8 @@ export interface TailRow {
   readonly at: number;
   readonly event: string;
   readonly columns: Readonly<Record<string, unknown>>;
+  /** Rows are missing before this one: their number, or undefined if the connection was lost meanwhile. */
+  readonly missing?: { readonly count: number | undefined };
   /** base64; undefined: hidden, or not a message. */
   readonly payload?: string;
   readonly payloadBytes?: number;
@@ -23,9 +25,26 @@ export interface TailState {
   readonly skipped: number;
   readonly failed: number;
   readonly error: string | undefined;
+  /** Rows that the page has received, which numbers them. */
+  readonly received: number;
+  /** The number of the last row in the live stream; undefined: there has been none. */
+  readonly last: number | undefined;
 }
 
-export const EMPTY_TAIL: TailState = { rows: [], held: [], skipped: 0, failed: 0, error: undefined };
+export const EMPTY_TAIL: TailState = {
+  rows: [],
+  held: [],
+  skipped: 0,
+  failed: 0,
+  error: undefined,
+  received: 0,
+  last: undefined
+};
+
+/** A tail without its rows. What comes next is still compared with the last row. */
+export function emptied({ received, last }: TailState): TailState {
+  return { ...EMPTY_TAIL, received, last };
+}
 
 /** The counts and rows of an event. */
 interface TailPart {
@@ -37,13 +56,29 @@ interface TailPart {
   readonly error?: string;
 }
 
+/**
+ * Rows with the numbers of the page, and with marks where some are missing: a stream that is opened again numbers its rows from the first, and one whose
+ * events were discarded because the page was slow skips numbers.
+ */
+function numbered(state: TailState, rows: readonly TailRow[]): readonly TailRow[] {
+  let { received, last } = state;
+  return rows.map((row) => {
+    const isNext = last === undefined || row.number === last + 1;
+    const count = last !== undefined && row.number > last ? row.number - last - 1 : undefined;
+    last = row.number;
+    return { ...row, number: received++, ...(!isNext && { missing: { count } }) };
+  });
+}
+
 /** Add new rows. While the tail is paused, they are held, so that the rows that are read do not move. */
 export function withPart(state: TailState, part: TailPart, isPaused: boolean): TailState {
   const { rows = [], skipped = 0, overflowed = 0, unchecked = 0, failed = 0, error } = part;
   const target = isPaused ? 'held' : 'rows';
   return {
     ...state,
-    [target]: rows.length === 0 ? state[target] : [...state[target], ...rows].slice(-MAX_ROWS),
+    [target]: rows.length === 0 ? state[target] : [...state[target], ...numbered(state, rows)].slice(-MAX_ROWS),
+    received: state.received + rows.length,
+    last: rows.at(-1)?.number ?? state.last,
     skipped: state.skipped + skipped + overflowed + unchecked,
     failed: state.failed + failed,
     error: error ?? state.error

@@ -3,7 +3,16 @@ import { useWatch } from '../app/live.ts';
 import { choice, hrefOf } from '../app/place.ts';
 import { sizeText, timeText } from '../model/format.ts';
 import { bytesOf, shortText } from '../model/payload.ts';
-import { busiest, EMPTY_TAIL, MAX_ROWS, resumed, type TailRow, type TailState, withPart } from '../model/tail.ts';
+import {
+  busiest,
+  EMPTY_TAIL,
+  emptied,
+  MAX_ROWS,
+  resumed,
+  type TailRow,
+  type TailState,
+  withPart
+} from '../model/tail.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Conditions, type FieldRow } from '../parts/fields.tsx';
@@ -95,7 +104,7 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
       if (/^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(tagName) || event.ctrlKey || event.metaKey || event.altKey)
         return;
       if (event.key === ' ') toggle();
-      else if (event.key === 'c') setState(EMPTY_TAIL);
+      else if (event.key === 'c') setState(emptied);
       else return;
       event.preventDefault();
     };
@@ -115,7 +124,7 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
         <button type="button" aria-pressed={isPaused} onClick={toggle}>
           <Icon name={isPaused ? 'play' : 'pause'} /> {isPaused ? L.go : L.pause}
         </button>
-        <button type="button" onClick={() => setState(EMPTY_TAIL)}>
+        <button type="button" onClick={() => setState(emptied)}>
           {L.clear}
         </button>
         <span class="aside keys">{L.keys}</span>
@@ -135,7 +144,9 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
             opened={opened}
             onOpen={(number) => {
               setOpened(number === opened ? undefined : number);
-              if (number !== opened) setPaused(true);
+              if (number === opened) return;
+              paused.current = true; // also for rows that come before the page is drawn again
+              setPaused(true);
             }}
           />
         )}
@@ -241,6 +252,13 @@ function Row({
         <tr class="below">
           <td colSpan={6}>
             <PayloadView of={{ payload, encoding: 'base64', payloadBytes, topic }} />
+          </td>
+        </tr>
+      )}
+      {row.missing !== undefined && (
+        <tr class="below">
+          <td colSpan={6}>
+            <p class="warning">{L.missing(row.missing.count)}</p>
           </td>
         </tr>
       )}

@@ -1,6 +1,9 @@
+import { useEffect } from 'preact/hooks';
 import type { DataOf } from '../../../management/client/index.ts';
 import { choice, choose, hrefOf, place } from '../app/place.ts';
 import { get } from '../app/requests.ts';
+import { session } from '../app/session.ts';
+import { evidenceLabel, evidenceText } from '../model/evidence.ts';
 import { absoluteTime, inputTime, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Facts, Head } from '../parts/facts.tsx';
@@ -27,6 +30,11 @@ export function Page() {
   const { choices } = place.value;
   const [topic, clientid, publisher, rule, at] = FIELDS.map(({ name }) => choice(name));
   const asked = JSON.stringify([topic, clientid, publisher, rule, at]);
+  // a question without a time has the time of asking in its address, so that a colleague gets the same answer
+  const time = at || choice('asked');
+  useEffect(() => {
+    if (topic !== '' && time === '') choose({ asked: nowText() });
+  }, [topic, time]);
   return (
     <>
       <Head title={W.title} />
@@ -39,20 +47,26 @@ export function Page() {
           submit={W.ask}
           onSubmit={async (values: FieldTexts) => {
             const { topic, client, publisher, rule, at = '' } = values;
-            choose({ topic, client, publisher, rule, at: absoluteTime(at), asked: `${Date.now()}` }, false);
+            choose({ topic, client, publisher, rule, at: absoluteTime(at), asked: nowText() }, false);
           }}
         />
       </section>
       {topic === '' ? (
         <p class="aside">{W.needsTopic}</p>
       ) : (
-        <AnswerView
-          key={`${asked} ${choice('asked')}`}
-          query={{ topic, clientid, publisher, rule, at: at === '' ? undefined : Date.parse(at) }}
-        />
+        time !== '' && (
+          <AnswerView
+            key={`${asked} ${time}`}
+            query={{ topic, clientid, publisher, rule, at: Date.parse(time) || undefined }}
+          />
+        )
       )}
     </>
   );
+}
+
+function nowText(): string {
+  return new Date().toISOString();
 }
 
 interface Query {
@@ -65,6 +79,7 @@ interface Query {
 
 function AnswerView({ query }: { readonly query: Query }) {
   const { topic, clientid, publisher, rule, at } = query;
+  const startedAt = session.value?.startedAt;
   const { value, error, reload } = useLoaded<Answer>(JSON.stringify(query), (signal) =>
     get('/x/why', { query, signal })
   );
@@ -78,11 +93,16 @@ function AnswerView({ query }: { readonly query: Query }) {
         <h2>{value.causes.length === 0 ? W.none : W.causes(value.causes.length)}</h2>
         <div class="head-actions">
           <CopyAs request={{ path: '/x/why', query: { ...query } }} ctl={['why', ...words]} />
-          <button type="button" class="small" onClick={reload}>
+          <button
+            type="button"
+            class="small"
+            onClick={() => (choice('at') === '' ? choose({ asked: nowText() }) : reload())}
+          >
             {W.again}
           </button>
         </div>
       </div>
+      {startedAt !== undefined && <p class="aside">{W.begin(timeText(startedAt))}</p>}
       {!value.is_complete && <p class="warning">{W.incomplete}</p>}
       {value.causes.length === 0 && <p>{W.noneAdvice}</p>}
       <ol class="causes">
@@ -126,8 +146,8 @@ function CauseView({ cause: { code, kind, at, count, text, evidence, remedy } }:
           <summary>{W.evidence}</summary>
           <Facts
             rows={rows.map(([name, value]) => [
-              name,
-              typeof value === 'string' ? <Name key={name} of={value} /> : `${value}`
+              evidenceLabel(name),
+              evidenceText(name, value) ?? <Name key={name} of={`${value}`} max={400} />
             ])}
           />
         </details>

@@ -217,25 +217,27 @@ export function Conditions({ fields }: { readonly fields: readonly FieldRow[] })
   const minor = fields.filter(({ isMinor }) => isMinor);
   const isUsed = fields.some(({ name }) => choice(name) !== '');
   const isMinorUsed = minor.some(({ name }) => choice(name) !== '');
+  const [cleared, setCleared] = useState(0); // new inputs: what is being typed is cleared, too
   return (
     <search>
       <form class="conditions" onSubmit={(event) => event.preventDefault()}>
         {fields
           .filter(({ isMinor }) => !isMinor)
           .map((field) => (
-            <Condition key={field.name} field={field} />
+            <Condition key={`${cleared} ${field.name}`} field={field} />
           ))}
         {isUsed && (
           <button
             type="button"
             class="quiet"
-            onClick={() =>
+            onClick={() => {
+              setCleared((before) => before + 1);
               choose({
                 ...Object.fromEntries(fields.map(({ name }) => [name, undefined])),
                 page: undefined,
                 cursor: undefined
-              })
-            }
+              });
+            }}
           >
             {T.form.clear}
           </button>
@@ -245,7 +247,7 @@ export function Conditions({ fields }: { readonly fields: readonly FieldRow[] })
             <summary>{T.form.more}</summary>
             <div class="conditions-more">
               {minor.map((field) => (
-                <Condition key={field.name} field={field} />
+                <Condition key={`${cleared} ${field.name}`} field={field} />
               ))}
             </div>
           </details>

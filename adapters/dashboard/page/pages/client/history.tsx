@@ -1,5 +1,6 @@
 import { hrefOf } from '../../app/place.ts';
 import { getPage } from '../../app/requests.ts';
+import { session } from '../../app/session.ts';
 import { countText, timeText } from '../../model/format.ts';
 import { CopyAs } from '../../parts/copy.tsx';
 import { List } from '../../parts/list.tsx';
@@ -10,9 +11,11 @@ const C = T.client;
 
 /** The last events of a client: connections, subscriptions, refusals, dropped messages. */
 export function History({ id }: { readonly id: string }) {
+  const startedAt = session.value?.startedAt;
   return (
     <>
       <div class="section-actions">
+        {startedAt !== undefined && <span class="aside">{T.why.begin(timeText(startedAt))}</span>}
         <CopyAs
           request={{ path: `/x/clients/${encodeURIComponent(id)}/history` }}
           ctl={['clients', 'history', '--', id]}
