@@ -91,6 +91,10 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     ): void;
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
     add(
+      code: 'will_dropped',
+      subject: { readonly publisher: string; readonly topic: string; readonly qos?: QoS }
+    ): void;
+    add(
       code: ConnectCode,
       subject: {
         readonly clientId: string | undefined;

@@ -11,8 +11,13 @@ import { matches } from './topic.ts';
  * - `slash`: a slash at the beginning or the end, or two in a row
  * - `levels`: the number of levels: one of the two has a run of levels that the other has not
  * - `system`: the topic begins with `$`, which a wildcard at the first level does not match [MQTT-4.7.2-1]
+ * - `space`: blanks at the beginning or end of a level
+ * - `share`: the filter is meant to be shared, but does not begin with `$share/` [MQTT-4.8.2-1]
  */
-export type FilterDifference = 'case' | 'slash' | 'levels' | 'system';
+export type FilterDifference = 'case' | 'slash' | 'levels' | 'system' | 'space' | 'share';
+
+/** The beginning of a filter that was meant to be shared: `$shared/GROUP/`, `$Share/GROUP/`, `share/GROUP/`. */
+const LIKE_SHARE = /^\$?shared?\/[^/]+\/(?=.)/i;
 
 /** Maximum number of levels of topics and filters that are compared for a missing run of levels. */
 const MAX_LEVELS = 32;
@@ -45,6 +50,9 @@ export class ComparedTopic {
    */
   differencesTo(filter: string): readonly FilterDifference[] {
     if (matches(filter, this.topic) || filter.length > MAX_CHARACTERS) return NONE;
+    if (LIKE_SHARE.test(filter) && matches(filter.replace(LIKE_SHARE, ''), this.topic)) return ['share'];
+    if (BLANKS.test(filter) !== BLANKS.test(this.topic) && matches(trimmed(filter), trimmed(this.topic)))
+      return ['space'];
     const wanted = filter.split('/');
     const isHidden = this.topic.startsWith('$') && (wanted[0] === '+' || wanted[0] === '#');
     const spelling = this.#spellingOf(wanted);
@@ -71,6 +79,18 @@ export function slashesOf(filter: string, topic: string): string {
   }));
   const names = (['leading', 'trailing', 'doubled'] as const).filter((name) => one[name] !== other[name]);
   return names.length === 0 ? 'doubled' : names.join(', ');
+}
+
+/** Blanks at the beginning or end of a level. */
+const BLANKS = /(^|\/)\s|\s(\/|$)/;
+
+function trimmed(topic: string): string {
+  return BLANKS.test(topic)
+    ? topic
+        .split('/')
+        .map((level) => level.trim())
+        .join('/')
+    : topic;
 }
 
 function folded(level: string): string {

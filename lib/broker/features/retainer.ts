@@ -30,7 +30,10 @@ export class Retainer implements Feature {
     this.#services = services;
     this.#pressure = pressure;
     const { wheel, time, settings } = services;
-    this.messages = new RetainedMessages(wheel, time, settings, (topic) => this.#records?.removed(topic));
+    this.messages = new RetainedMessages(wheel, time, settings, (topic) => {
+      services.reasons.add('retained_expired', { topic, detail: 'it has expired' });
+      this.#records?.removed(topic);
+    });
     this.#records = ledger && new RetainedRecords(ledger, this);
     this.feedSource = this.#feedSource();
   }
@@ -54,7 +57,10 @@ export class Retainer implements Feature {
     }
     const before = records === undefined ? undefined : messages.stored(message.topic);
     const hasPlace = !this.#pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
+    const isDeletion =
+      message.bytes <= message.payloadAt && !message.isSystem && messages.lookUp(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
+    if (isDeletion) this.#noteDeletion(message.topic, message.clientId);
     if (!isTaken) announcer.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) records?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     metrics.note('retained', messages.count);
@@ -68,8 +74,21 @@ export class Retainer implements Feature {
     const before = this.messages.lookUp(topic);
     if (before === undefined) return false;
     this.messages.delete(topic);
+    if (!before.message.isSystem) this.#noteDeletion(topic, undefined);
     if (!before.message.isSystem) this.#records?.deleted(before);
     return true;
+  }
+
+  /** Record that there is no retained message any longer. @param publisher client id; '' for the app; undefined: an operator */
+  #noteDeletion(topic: string, publisher: string | undefined): void {
+    const by =
+      publisher === undefined
+        ? 'an operator or the app'
+        : publisher === ''
+          ? 'the app'
+          : `client ${JSON.stringify(publisher)}`;
+    const how = publisher === undefined ? 'deleted it' : 'deleted it with an empty payload';
+    this.#services.reasons.add('retained_deleted', { topic, publisher, detail: `${by} ${how}` });
   }
 
   /**

@@ -123,7 +123,8 @@ export class Publishing {
     const { announcer, time } = this.#services;
     const member = group.choose(message);
     if (member === undefined) {
-      announcer.dropped(message, 'no_share_member', undefined);
+      const code = 'no_share_member';
+      announcer.dropped(message, code, undefined, undefined, { code, detail: group.members[0]?.filter });
       return false;
     }
     if (time.nowMs >= group.sampledAfterMs) this.shareSamples.add(group, message, member);

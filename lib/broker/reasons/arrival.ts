@@ -1,45 +1,50 @@
 // The answer to the question why a message did not arrive. Recorded causes are those of the log whose client, publisher,
-// topic and rule fit the question. A record without topic, such as the end of a connection, fits until the client has
-// connected again before the time of the question. Derived causes follow from the state now, so they are of that time.
+// topic and rule fit the question (`found-records.ts`), derived ones follow from the state now (`derive.ts`), so they are
+// of that time. `cause-order.ts` puts both in order.
 
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from '../../monitor/reasons/arrival-question.ts';
-import { CAUSES, type Cause, type CauseCode, type CauseEntry, type Evidence } from '../../monitor/reasons/causes.ts';
-import type { DerivedCause } from '../../monitor/reasons/derived.ts';
+import type { DerivedCause, DerivedCauses } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
-import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
-import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
-import { checkTopicName, innerFilter, matches, mountedName } from '../../topics/topic.ts';
+import { checkTopicName, mountedName } from '../../topics/topic.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import type { Services } from '../services.ts';
+import { derivedOf, inOrder, MAX_CAUSES, type TimedCause } from './cause-order.ts';
 import { type BrokerState, deriveCauses } from './derive.ts';
-
-/** The question with the forms in which the broker has its names. */
-interface CheckedQuestion {
-  readonly topic: string;
-  /** The topic as it is written, and as rewrite rules and mount points may have changed it; cut as in records. */
-  readonly topics: readonly string[];
-  readonly clientId: string | undefined;
-  readonly publisher: string | undefined;
-  readonly rule: string | undefined;
-  /** Time of the message; now if it is not given. */
-  readonly at: number;
-  readonly isTimed: boolean;
-  readonly now: number;
-}
+import {
+  type CheckedQuestion,
+  type FoundRecord,
+  fittingRecords,
+  hasLostSubscription,
+  isBefore,
+  keysOf,
+  type Moment,
+  missedSince,
+  precisionOf,
+  recordedCause,
+  subscribedAt
+} from './found-records.ts';
 
 const NAMES: readonly (keyof ArrivalQuestion)[] = ['at', 'clientId', 'publisher', 'rule', 'topic'];
-/** Maximum number of causes of an answer. */
-const MAX_CAUSES = 100;
 
 /** Maximum number of records that are examined for connections without a client id, and of those that are answered. */
 const MAX_EXAMINED = 10_000;
 const MAX_UNNAMED = 10;
 
+/** A topic in the forms that it has on its way through the broker. */
+interface TopicForms {
+  readonly written: string;
+  readonly rewritten: string;
+  readonly delayed: string;
+  /** That of messages. */
+  readonly topic: string;
+  readonly publisherMount: string;
+}
+
 interface FoundRecords {
-  readonly records: readonly KeptRecord[];
+  readonly records: readonly FoundRecord[];
   /** False: not all records that are kept were examined. */
   readonly isAll: boolean;
 }
@@ -61,27 +66,26 @@ export class Arrival {
 
   /** @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, TOPIC_NAME_INVALID */
   async explain(given: ArrivalQuestion): Promise<ArrivalAnswer> {
-    const question = this.#check(given);
-    const forms = this.#formsOf(question.topic, given.publisher);
-    const { records, isAll } = this.#records(question);
-    const recorded = records.flatMap((record) => recordedCauses(record, question));
-    const { publisher, clientId, rule } = given;
-    const derived = await deriveCauses({ ...question, ...forms, publisher, clientId, rule }, this.#state);
-    const isRecorded = ({ code, evidence: { clientId } }: DerivedCause) =>
-      recorded.some(({ cause }) => cause.code === code && cause.evidence.clientId === clientId);
-    // a rule needs no subscription
-    const others = rule === undefined ? recorded : recorded.filter(({ cause }) => cause.code !== 'no_subscriber');
-    const found = [...others, ...derived.causes.filter((one) => !isRecorded(one)).map(timedOf)];
-    const causes = found.sort((a, b) => isGeneral(a) - isGeneral(b) || distance(a, question) - distance(b, question));
-    if (found.every(({ cause }) => LATE.has(cause.code))) {
-      const others = (derived.otherwise ?? []).filter(({ code }) => found.every(({ cause }) => cause.code !== code));
-      causes.push(...others.map(timedOf));
-    }
-    const isComplete = isAll && derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
-    return { isComplete, causes: causes.slice(0, MAX_CAUSES).map(({ cause }) => cause) };
+    const forms = this.#forms(given);
+    const question = this.#check(given, forms);
+    const all = this.#recordsOf(question);
+    const unnamed = this.#unnamed(question, given.clientId, all);
+    const records = [...fittingRecords(all, question), ...unnamed.records];
+    const missed = this.#missed(all, forms[0].topic, given);
+    const recorded = records.flatMap((one) => recordedCause(one, question, missed));
+    const derived = await this.#derived(given, question, forms, missed);
+    const hasLost = hasLostSubscription(all, question);
+    const states = derived.causes.filter((one) => !isRecorded(one, recorded) && !(hasLost && isGone(one)));
+    const isMissed = given.clientId === undefined || missed !== undefined;
+    const found = [...withoutGeneral(recorded, isMissed, given, states), ...states.map((one) => derivedOf(one))];
+    const causes = inOrder(found, derived.otherwise ?? [], question);
+    const isComplete =
+      unnamed.isAll && !hasLost && derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
+    return { isComplete, causes: causes.slice(0, MAX_CAUSES) };
   }
 
-  #check(given: ArrivalQuestion): CheckedQuestion {
+  /** The forms of the topic: the second one if the receiver has a mount point, and the publisher perhaps the same one. */
+  #forms(given: ArrivalQuestion): readonly [TopicForms, TopicForms?] {
     checkObject(given, 'question');
     checkNames(given, NAMES, 'why');
     const { topic, clientId, publisher, rule, at } = given;
@@ -92,30 +96,39 @@ export class Arrival {
         throw new InvalidInput('OPTION_INVALID', name, 'a string', given[name]);
     if (at !== undefined && !Number.isFinite(at))
       throw new InvalidInput('OPTION_INVALID', 'at', 'milliseconds since 1970', at);
+    const { sessions } = this.#state;
+    const sender = sessions.get(publisher ?? '')?.client;
+    const plain = this.#formsOf(topic, sender?.mountpoint ?? '');
+    const mountpoint = sessions.get(clientId ?? '')?.client.mountpoint ?? '';
+    const isAssumed = rule === undefined && sender === undefined && mountpoint !== '' && !topic.startsWith(mountpoint);
+    return isAssumed ? [this.#formsOf(topic, mountpoint), plain] : [plain];
+  }
+
+  #check({ topic, clientId, publisher, rule, at }: ArrivalQuestion, forms: readonly [TopicForms, TopicForms?]) {
     const now = this.#services.clock.now();
-    return {
+    const { subscriptions } = this.#state.sessions.get(clientId ?? '') ?? {};
+    const topics = forms.flatMap((form) => {
+      const { written = topic, rewritten = topic, delayed = topic, topic: last = topic } = form ?? {};
+      return [written, rewritten, delayed, last];
+    });
+    const question: CheckedQuestion = {
       topic,
-      topics: this.#topicsOf(topic, publisher),
+      topics: [...new Set(topics.map(cut))],
       clientId: clientId === undefined ? undefined : cut(clientId),
       publisher: publisher === undefined ? undefined : cut(publisher),
       rule: rule === undefined ? undefined : cut(rule),
       at: at ?? now,
-      isTimed: at !== undefined,
-      now
+      precision: at === undefined ? Infinity : precisionOf(at),
+      now,
+      hasFilter: (filter) => subscriptions?.get(filter) !== undefined,
+      subscribedAt: () => this.#subscribedAt(question.clientId ?? '', question.topics)
     };
-  }
-
-  /** The forms that a topic may have inside the broker; the last one is that of its messages. */
-  #topicsOf(written: string, publisher: string | undefined): readonly string[] {
-    const { rewritten, delayed, topic } = this.#formsOf(written, publisher);
-    return [...new Set([written, rewritten, delayed, topic].map(cut))];
+    return question;
   }
 
   /** The forms of a topic. It may be given with the mount point of its publisher. */
-  #formsOf(written: string, publisher: string | undefined) {
-    const { sessions, rewrites } = this.#state;
-    const rewritten = rewrites.apply(written, 'publish');
-    const { mountpoint: publisherMount = '' } = sessions.get(publisher ?? '')?.client ?? {};
+  #formsOf(written: string, publisherMount: string): TopicForms {
+    const rewritten = this.#state.rewrites.apply(written, 'publish');
     const isMounted = publisherMount !== '' && rewritten.startsWith(publisherMount);
     const delayed = isMounted ? rewritten : (mountedName(rewritten, publisherMount) ?? rewritten);
     const delay = parseDelayed(delayed, this.#services.clock.now() / 1000);
@@ -123,151 +136,116 @@ export class Arrival {
     return { written, rewritten, delayed, topic, publisherMount };
   }
 
-  /** The records about the question, and whether these are all that are kept. */
-  #records(question: CheckedQuestion): FoundRecords {
-    const { reasons: log } = this.#services;
+  /** The first message of the topic without a subscriber. A receiver has missed none if it is retained. */
+  #missed(all: readonly KeptRecord[], topic: string, { clientId }: ArrivalQuestion): KeptRecord | undefined {
+    const missed = missedSince(all);
+    if (missed === undefined || clientId === undefined) return missed;
+    const retained = this.#state.retainer.messages.lookUp(topic);
+    return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
+  }
+
+  /** The causes in the state of the broker. The mount point of an unknown publisher is named only if nothing else is found. */
+  async #derived(
+    { publisher, clientId, rule }: ArrivalQuestion,
+    question: CheckedQuestion,
+    [form, other]: readonly [TopicForms, TopicForms?],
+    missed: Moment | undefined
+  ): Promise<DerivedCauses> {
+    const given = {
+      ...{ publisher, clientId, rule, now: question.now, at: question.at },
+      isPast: question.now - question.at > question.precision,
+      subscribedAt: (id: string) => this.#subscribedAt(id, question.topics)?.since,
+      hasMissed: (id: string) => {
+        const subscribed = this.#subscribedAt(id, question.topics);
+        return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
+      },
+      formerFilters: () => this.#formerFilters(question)
+    };
+    const found = await deriveCauses({ ...given, ...form }, this.#state);
+    if (other === undefined || found.causes.length > 0) return found;
+    const { causes, isComplete } = await deriveCauses({ ...given, ...other }, this.#state);
+    const separated = causes.filter(({ code }) => code === 'mount_point');
+    return {
+      ...found,
+      otherwise: [...separated, ...(found.otherwise ?? [])],
+      isComplete: found.isComplete && isComplete
+    };
+  }
+
+  /** The filters of the subscriptions that the receiver had at the time of the question, as far as their records are kept. */
+  #formerFilters({ clientId, at, precision }: CheckedQuestion): readonly string[] {
+    if (clientId === undefined || clientId === '') return [];
+    const filters = new Set<string>();
+    const records = [...this.#services.reasons.records({ client: clientId })].reverse();
+    for (const { code, topic, clientId: owner, since } of records) {
+      if (topic === undefined || owner !== clientId || (precision !== Infinity && since > at + precision)) continue;
+      if (code === 'subscribed') filters.add(topic);
+      else if (code === 'unsubscribed') filters.delete(topic);
+    }
+    return [...filters];
+  }
+
+  #subscribedAt(clientId: string, topics: readonly string[]): Moment | undefined {
+    return subscribedAt(this.#services.reasons.records({ client: clientId }), topics);
+  }
+
+  /** The records about the question, the latest first. */
+  #recordsOf(question: CheckedQuestion): readonly KeptRecord[] {
     const found = new Set<KeptRecord>();
-    for (const keys of keysOf(question)) for (const record of log.records(keys)) found.add(record);
-    const all = [...found].sort((a, b) => b.number - a.number);
-    const fitting = all.filter((record) => fits(record, question) && !isOver(record, question, all));
-    const { records, isAll } = this.#unnamed(question, all);
-    return { records: [...fitting, ...records], isAll };
+    for (const keys of keysOf(question)) for (const record of this.#services.reasons.records(keys)) found.add(record);
+    return [...found].sort((a, b) => b.number - a.number);
   }
 
   /**
    * The records of connections that were closed before their client id was known: from the address of the client, or from any if its
    * address is not known. None if the client is connected.
+   * @param clientId in full length
    */
-  #unnamed({ clientId, at }: CheckedQuestion, all: readonly KeptRecord[]): FoundRecords {
+  #unnamed({ at }: CheckedQuestion, clientId: string | undefined, all: readonly KeptRecord[]): FoundRecords {
     if (clientId === undefined || clientId === '') return NONE;
     const session = this.#state.sessions.get(clientId);
     if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return NONE;
-    const named = all.find((record) => record.clientId === clientId && record.address !== undefined);
+    const named = all.find((record) => record.clientId === cut(clientId) && record.address !== undefined);
     const address = session?.client.transportInfo.remoteAddress ?? named?.address;
-    const records: KeptRecord[] = [];
+    const records: FoundRecord[] = [];
     let left = MAX_EXAMINED;
     for (const record of this.#services.reasons.records({ address })) {
       if (left-- === 0) return { records, isAll: false };
       if (record.clientId !== undefined || record.address === undefined) continue;
       if (records.length === MAX_UNNAMED) return { records, isAll: false };
-      records.push(record);
+      records.push({ record, until: undefined });
     }
     return { records, isAll: true };
   }
 
-  /** Tell whether the records of the time of the question are kept. */
+  /** Tell whether the records of the time of the question are kept; of a question without a time, all. */
   #hasRecordsOf(question: CheckedQuestion): boolean {
     const { reasons: log } = this.#services;
-    if (log.maxBytes === 0 || question.at < this.#since) return false;
-    return keysOf(question).every((keys) => log.lostAt(keys) < question.at);
+    if (log.maxBytes === 0 || question.at < this.#since || question.at > question.now + question.precision)
+      return false;
+    return keysOf(question).every((keys) => log.lostAt(keys) <= question.at - question.precision);
   }
 }
 
-/** The keys of the records about a question. Drops that were summarised are found by the publisher, if it is given. */
-function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): readonly ReasonKeys[] {
-  return [
-    ...[clientId, publisher].filter((client) => client !== undefined && client !== '').map((client) => ({ client })),
-    ...topics.map((topic) => ({ topic, client: publisher })),
-    ...(rule === undefined ? [] : [{ rule }])
-  ];
-}
-
-/** Tell whether a record is about the message of the question. */
-function fits(record: KeptRecord, { topics, clientId, publisher, rule }: CheckedQuestion): boolean {
-  const { topic, row, detail } = record;
-  if (topic !== undefined) {
-    const filters = row.isFilter === true ? [topic, requestedIn(detail) ?? topic].map(innerFilter) : undefined;
-    const isOfTopic = filters?.some((filter) => topics.some((each) => matches(filter, each))) ?? topics.includes(topic);
-    if (!isOfTopic) return false;
-  }
-  if (rule !== undefined && record.rule !== undefined && record.rule !== rule) return false;
-  if (topic === undefined && record.rule === undefined)
-    // the connection of a client, or a summary of drops
-    return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);
-  if (record.clientId !== undefined && clientId !== undefined && record.clientId !== clientId) return false;
-  return record.publisher === undefined || publisher === undefined || record.publisher === publisher;
-}
-
-function isNamed(name: string | undefined, clientId: string | undefined, publisher: string | undefined): boolean {
-  return name !== undefined && (name === clientId || name === publisher);
-}
-
-/** Tell whether a later record ended the condition before the time of the question. @param all the latest first */
-function isOver(record: KeptRecord, { at, isTimed }: CheckedQuestion, all: readonly KeptRecord[]): boolean {
-  if (!isTimed) return false;
-  const ends = ENDS.find(({ codes }) => codes.test(record.code));
-  if (ends === undefined) return false;
-  return all.some(
-    (later) =>
-      later.number > record.number &&
-      later.at <= at &&
-      later.code === ends.by &&
-      later.clientId === record.clientId &&
-      (ends.by === 'connected' || later.topic === record.topic)
+/** Tell whether a record shows the same cause. */
+function isRecorded({ code, evidence: { clientId } }: DerivedCause, recorded: readonly TimedCause[]): boolean {
+  return recorded.some(
+    ({ cause, until }) => until === undefined && cause.code === code && cause.evidence.clientId === clientId
   );
 }
 
-/** The records after which others are no longer a cause. */
-const ENDS = [
-  {
-    codes: /^(disconnected_|taken_over|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
-    by: 'connected'
-  },
-  { codes: /^(unsubscribed|subscribe_refused)/, by: 'subscribed' }
-] as const;
-
-/** The causes that do not exclude those of `DerivedCauses.otherwise`: there was no subscription yet. */
-const LATE: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'subscribed_later']);
-
-/** A cause with its first time. */
-interface Timed {
-  readonly cause: Cause;
-  readonly since: number;
+/** Tell whether a cause is that the receiver has no session or subscription now. */
+function isGone({ code }: DerivedCause): boolean {
+  return code === 'no_subscriber' || code === 'offline_no_session';
 }
 
-function recordedCauses(record: KeptRecord, question: CheckedQuestion): Timed[] {
-  const { row, clientId, publisher, topic, rule, qos, count, at, since, code: record_ } = record;
-  const isLater = record_ === 'subscribed' && clientId === question.clientId;
-  const code = isLater ? 'subscribed_later' : clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause);
-  if (code === undefined) return [];
-  if (isLater && (!question.isTimed || since <= question.at)) return [];
-  const named = row.isFilter === true ? { filter: topic, topic: question.topic } : { topic };
-  const evidence = {
-    ...named,
-    clientId,
-    publisher,
-    rule,
-    qos: topic === undefined ? undefined : qos,
-    address: record.address,
-    detail: record.detail
-  };
-  return [causeOf(code, 'recorded', at, count, evidence, since)];
-}
-
-function timedOf({ code, kind, at, count, evidence }: DerivedCause): Timed {
-  return causeOf(code, kind, at, count, evidence);
-}
-
-function causeOf(
-  code: CauseCode,
-  kind: Cause['kind'],
-  at: number,
-  count: number,
-  evidence: Evidence,
-  since = at
-): Timed {
-  const { text, remedy }: CauseEntry = CAUSES[code];
-  const known = Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
-  return { cause: { code, kind, at, count, text: text(known), evidence: known, remedy }, since };
-}
-
-/** Tell whether a cause only says that the client is not there: a record tells why, so it comes first. */
-function isGeneral({ cause: { code } }: Timed): number {
-  return Number(code === 'offline_no_session');
-}
-
-/** The time between a cause and the question: 0 if it happened at that time. */
-function distance({ cause: { at }, since }: Timed, question: CheckedQuestion): number {
-  if (since <= question.at && question.at <= at) return 0;
-  return Math.min(Math.abs(at - question.at), Math.abs(since - question.at));
+/** Leave out that there was no subscriber at all where more is known: a rule needs none, and of one receiver the state says it. */
+function withoutGeneral(
+  recorded: readonly TimedCause[],
+  isMissed: boolean,
+  { rule }: ArrivalQuestion,
+  states: readonly DerivedCause[]
+): readonly TimedCause[] {
+  const isKnown = !isMissed || rule !== undefined || states.some(({ code }) => code === 'no_subscriber');
+  return isKnown ? recorded.filter(({ cause }) => cause.code !== 'no_subscriber') : recorded;
 }

@@ -7,6 +7,7 @@ import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
+import { unmountedFilter } from '../../topics/topic.ts';
 import type { Rules } from '../computing/rules.ts';
 import type { Streams } from '../computing/streams.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
@@ -16,7 +17,7 @@ import type { SessionIndex } from '../sessions/session-index.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState } from './receiver-state.ts';
 import { ruleCauses } from './rule-causes.ts';
-import { delayedCauses, retainedCauses, rewrittenCauses } from './topic-state.ts';
+import { delayedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
 export interface BrokerState {
@@ -47,21 +48,33 @@ export interface DeriveQuestion {
   /** Time of the message, and of the question, in milliseconds since 1970. */
   readonly at: number;
   readonly now: number;
+  /** True if the message was published some time ago, so that the state may have been another one. */
+  readonly isPast: boolean;
+  /** When a client has subscribed to the topic, in milliseconds since 1970; undefined: it is not known. */
+  subscribedAt(clientId: string): number | undefined;
+  /** Tells whether a message of the topic was published before a client subscribed to it. */
+  hasMissed(clientId: string): boolean;
+  /** The filters of the subscriptions that the receiver had, if it has no session now. */
+  formerFilters(): readonly string[];
 }
 
 /** Maximum number of subscriptions of one session that are compared with the topic (about 5 ms). */
 const MAX_SUBSCRIPTIONS = 100_000;
+/** Maximum number of filters that are named. */
+const MAX_FILTERS = 3;
 /** Maximum number of receivers of a topic whose state is described if the question names none. */
 const MAX_RECEIVERS = 10;
 
 /** Find the causes that follow from the state of the broker. */
 export async function deriveCauses(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
   const delayed = delayedCauses(question, state.delayed);
+  const wills = willCauses(question, state.sessions);
   const found = await ofReceiver(question, state);
+  const waiting = [...delayed.causes, ...wills.causes];
   return {
-    causes: [...delayed.causes, ...found.causes],
-    otherwise: delayed.causes.length > 0 ? [] : (found.otherwise ?? []),
-    isComplete: delayed.isComplete && found.isComplete
+    causes: [...waiting, ...found.causes],
+    otherwise: waiting.length > 0 ? [] : (found.otherwise ?? []),
+    isComplete: delayed.isComplete && wills.isComplete && found.isComplete
   };
 }
 
@@ -115,28 +128,37 @@ function clientIdOf({ subscriber }: Subscription): string {
 async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
   const { clientId = '', now } = question;
   const session = state.sessions.get(clientId);
-  if (session === undefined)
-    return { causes: [derived('offline_no_session', now, { clientId: cut(clientId) })], isComplete: true };
+  if (session === undefined) {
+    const receiver = { clientId };
+    const former = question.formerFilters().map((filter) => ({ filter, subscriber: { mountpoint: '', receiver } }));
+    const { causes, isComplete } = nearFiltersOf(question, former);
+    return { causes: [...causes, derived('offline_no_session', now, { clientId: cut(clientId) })], isComplete };
+  }
   const near = nearFiltersOf(question, session.subscriptions.values());
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
   const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
   const found = await stateOf(session, question, state);
   const causes = [...rewritten, ...near.causes, ...found.causes];
-  const isUnmatched = causes.length === 0 && !hasReceiver(question.topic);
-  return {
-    causes,
-    otherwise: isUnmatched ? [noSubscription(session, question)] : (found.otherwise ?? []),
-    isComplete: near.isComplete && found.isComplete
-  };
+  if (causes.length === 0 && !hasReceiver(question.topic)) causes.push(noSubscription(session, question));
+  const isComplete = near.isComplete && found.isComplete && session.subscriptions.size <= MAX_SUBSCRIPTIONS;
+  return { causes, otherwise: found.otherwise ?? [], isComplete };
 }
 
 function noSubscription(session: Session, { topic, clientId = '', now }: DeriveQuestion): DerivedCause {
   const subscriptions = session.subscriptions.size;
-  const detail =
-    subscriptions === 0
-      ? 'it has no subscriptions'
-      : `it has ${subscriptions} subscription${subscriptions === 1 ? '' : 's'} to other topics`;
-  return derived('no_subscriber', now, { topic: cut(topic), clientId: cut(clientId), subscriptions, detail });
+  const filters: string[] = [];
+  for (const { filter } of session.subscriptions.values()) {
+    filters.push(JSON.stringify(cut(unmountedFilter(filter, session.client.mountpoint))));
+    if (filters.length === MAX_FILTERS) break;
+  }
+  const rest = subscriptions > filters.length ? ` and ${subscriptions - filters.length} others` : '';
+  const detail = subscriptions === 0 ? 'it has no subscriptions' : `its subscriptions are ${filters.join(', ')}${rest}`;
+  return derived('no_subscriber', now, {
+    topic: cut(topic),
+    clientId: cut(clientId),
+    subscriptions,
+    detail: cut(detail)
+  });
 }
 
 async function stateOf(session: Session, question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
@@ -146,6 +168,7 @@ async function stateOf(session: Session, question: DeriveQuestion, state: Broker
   const found = await receiverState(session, { ...question, matching }, sources);
   const retained = retainedCauses(question, session, matching, state.retainer, access.deliveryRights);
   const isQos = ({ code }: DerivedCause) => Number(code === 'qos_lowered'); // it concerns most subscriptions, so it is last
+  if (session.outlet.feeds !== undefined) return { ...found, causes: [...found.causes, ...retained] }; // some still wait
   const otherwise = [...(found.otherwise ?? []), ...retained].sort((one, other) => isQos(one) - isQos(other));
   return { ...found, otherwise };
 }

@@ -24,14 +24,16 @@ interface NearQuestion {
 }
 
 type Filtered = Pick<Subscription, 'filter'> & {
-  readonly subscriber: Pick<Subscription['subscriber'], 'mountpoint' | 'receiver'>;
+  readonly subscriber: { readonly mountpoint: string; readonly receiver: { readonly clientId: string } | undefined };
 };
 
 const CODES = {
   case: 'filter_case',
   slash: 'filter_slash',
   levels: 'filter_levels',
-  system: 'filter_system'
+  system: 'filter_system',
+  space: 'filter_space',
+  share: 'filter_share'
 } as const satisfies Record<FilterDifference, DerivedCode>;
 
 /** Find the filters of one client that nearly match a topic. None are near if one of them matches it. */

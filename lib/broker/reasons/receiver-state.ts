@@ -109,7 +109,8 @@ function shareCauses(matched: Matched, { routing, samples }: StateSources) {
     const others = found.filter(({ member }) => member !== known.clientId);
     if (others.length > 0) {
       const [{ at, member }] = others;
-      const detail = `of the last ${found.length} examples of ${name}, ${others.length} went to others, the latest to ${JSON.stringify(member)}`;
+      const latest = `the latest example of ${name} went to ${JSON.stringify(member)}`;
+      const detail = found.length === 1 ? latest : `${latest}, and ${others.length} of ${found.length} to others`;
       const sampled = { code: 'share_member', kind: 'sampled', at, count: others.length } as const;
       causes.push({ ...sampled, evidence: { ...evidence, member, detail } });
     } else if (found.length === 0 && evidence.members > 1) {
@@ -129,7 +130,11 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
   const isOfQuestion = (message: { readonly topic: string; readonly clientId: string } | undefined) =>
     message !== undefined && message.topic === topic && (publisher === undefined || message.clientId === publisher);
   const flights = await flightsWithMessages(session);
-  const flying = flights.filter(({ message, awaits }) => awaits !== 'pubcomp' && isOfQuestion(message));
+  const sent = flights.filter(({ awaits }) => awaits !== 'pubcomp');
+  const flying = sent.filter(({ message }) => isOfQuestion(message));
+  const unknown = matched.matching.some(({ qos }) => qos > 0)
+    ? sent.filter(({ message }) => message === undefined)
+    : [];
   const queued = await queuedOf(session, isOfQuestion);
   const { isOnline } = outlet;
   const causes: DerivedCause[] = [];
@@ -143,12 +148,12 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
     oldestSince: oldest
   };
   const isFull = isOnline && outlet.room() === 0;
-  if (isOnline && (flying.length > 0 || (queued.count > 0 && isFull))) {
-    const what = isFull ? 'no further one may be sent' : `${flying.length} of the topic have been sent`;
+  const awaited = flying.length || (isFull ? queued.count : 0) || unknown.length;
+  if (isOnline && awaited > 0) {
+    const ofTopic = unknown.length > 0 ? 'their topics are not kept' : `${flying.length} of the topic have been sent`;
+    const what = isFull ? 'no further one may be sent' : ofTopic;
     const detail = `${flights.length} of at most ${flight.receiveMaximum} wait for its acknowledgement, ${what}`;
-    causes.push(
-      derived('awaiting_acknowledgements', now, { ...known, ...flight, detail }, flying.length || queued.count)
-    );
+    causes.push(derived('awaiting_acknowledgements', now, { ...known, ...flight, detail }, awaited));
   }
   const count = queued.count + (isOnline ? 0 : flying.length);
   if (count > 0) {
@@ -171,8 +176,7 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
     const detail = `a message of QoS ${published} waits`;
     causes.push(derived('qos_lowered', now, { ...known, publishedQos: published, grantedQos: granted, detail }));
   }
-  const isKnown = isOnline || flights.every(({ message, awaits }) => message !== undefined || awaits === 'pubcomp');
-  return { causes, isComplete: queued.isComplete && isKnown };
+  return { causes, isComplete: queued.isComplete && sent.every(({ message }) => message !== undefined) };
 }
 
 /** The messages of a question in the queue of a session. */

@@ -6,6 +6,7 @@ import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/re
 import type { RuleState } from '../../rules/types.ts';
 import { encodeJson } from '../../sql/json.ts';
 import type { Value } from '../../sql/values.ts';
+import { matches } from '../../topics/topic.ts';
 import type { Rules } from '../computing/rules.ts';
 import type { Streams } from '../computing/streams.ts';
 
@@ -16,6 +17,8 @@ interface RuleQuestion {
   readonly topic: string;
   readonly publisher: string | undefined;
   readonly now: number;
+  /** True if the message was published some time ago, when the rule may have been in another state. */
+  readonly isPast: boolean;
 }
 
 /** Find the causes that are in a rule over events, or in one over streams. */
@@ -28,21 +31,38 @@ export async function ruleCauses(
 }
 
 async function ofRule(
-  { rule, topic, publisher, now }: RuleQuestion,
+  { rule, topic, publisher, now, isPast }: RuleQuestion,
   state: RuleState,
   rules: Rules
 ): Promise<DerivedCauses> {
   const known = { rule: cut(rule), topic: cut(topic) };
-  if (state.state !== 'connected')
+  const { topics } = state;
+  if (!topics.some((name) => isEventName(name) || matches(name, topic))) {
+    const filters = topics.map((name) => JSON.stringify(name)).join(', ');
     return {
-      causes: [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })],
+      causes: [derived('from_unmatched', now, { ...known, detail: cut(`FROM has ${filters}`) })],
       isComplete: true
     };
+  }
+  const isStopped = state.state !== 'connected';
+  const stopped = isStopped
+    ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
+    : [];
+  if (isStopped && !isPast) return { causes: stopped, isComplete: true };
   const { rejected } = await rules.api.samples(rule);
   const causes = rejected
     .filter(({ topic: other, clientId }) => (other ?? known.topic) === known.topic && isBy(publisher, clientId))
     .map(({ at, columns }) => sampled('where_false', at, { ...known, detail: shown(columns) }));
-  return { causes, isComplete: state.counters.noResult <= rejected.length };
+  const hasAll = state.counters.noResult <= rejected.length;
+  if (causes.length > 0 || hasAll) return { causes: [...causes, ...stopped], isComplete: hasAll && !isStopped };
+  const detail = `it has excluded ${state.counters.noResult} messages, and none of the last examples is of this topic`;
+  const excluded = derived('where_false', now, { ...known, detail }, state.counters.noResult);
+  return { causes: stopped, otherwise: [excluded], isComplete: false };
+}
+
+/** Tell whether a name after FROM is that of an event, from which a rule selects as well. */
+function isEventName(name: string): boolean {
+  return name.startsWith('$events/');
 }
 
 function isBy(publisher: string | undefined, clientId: string | undefined): boolean {

@@ -9,7 +9,12 @@ import type { Session } from '../../session/session.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
+import type { SessionIndex } from '../sessions/session-index.ts';
 import type { DeriveQuestion } from './derive.ts';
+
+/** Maximum number of sessions whose wills are compared with the topic (about 5 ms), and of wills that are named. */
+const MAX_SESSIONS = 100_000;
+const MAX_WILLS = 10;
 
 /** The messages to a topic that are still delayed. */
 export function delayedCauses({ topic, publisher, now }: DeriveQuestion, delayed: DelayedMessages): DerivedCauses {
@@ -50,19 +55,40 @@ export function rewrittenCauses(
   return [derived('rewritten', now, { ...known, filter: cut(subscribed), to: cut(subscribed), detail })];
 }
 
+/** The wills of clients that have lost their connection, and wait for their Will Delay. */
+export function willCauses({ topic, publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCauses {
+  const one = publisher === undefined ? undefined : sessions.get(publisher);
+  const causes: DerivedCause[] = [];
+  let left = MAX_SESSIONS;
+  for (const { lifecycle, client } of publisher === undefined ? sessions.values() : one === undefined ? [] : [one]) {
+    if (left-- === 0) return { causes, isComplete: false };
+    const { will } = lifecycle;
+    if (will === undefined || will.dueMs === Infinity || will.message.topic !== topic) continue;
+    const detail = `its Will Delay is ${will.delayMs / 1000} s`;
+    causes.push(derived('will_delayed', now, { topic: cut(topic), publisher: cut(client.clientId), detail }));
+    if (causes.length === MAX_WILLS) return { causes, isComplete: false };
+  }
+  return { causes, isComplete: true };
+}
+
 /** The reasons for which a client has got no retained message of a topic. @param matching its subscriptions that match the topic */
 export function retainedCauses(
-  { topic, now }: DeriveQuestion,
+  { topic, now, subscribedAt, hasMissed }: DeriveQuestion,
   session: Session,
   matching: readonly Subscription[],
   retainer: Retainer,
   rights: ReceivingRights
 ): DerivedCause[] {
   const entry = retainer.messages.lookUp(topic);
-  const known = { topic: cut(topic), clientId: cut(session.client.clientId), retainedAt: entry?.message.timestamp };
+  const { clientId } = session.client;
+  const subscribed = subscribedAt(clientId);
+  const known = { topic: cut(topic), clientId: cut(clientId), retainedAt: entry?.message.timestamp };
   const because = (detail: string) => [derived('retained_missing', now, { ...known, detail })];
   if (matching.length === 0) return [];
-  if (entry === undefined) return because('the topic has none now: it was never set, was deleted, or has expired');
+  if (entry === undefined) {
+    return hasMissed(clientId) ? because('the topic has none now: it was never set, was deleted, or has expired') : [];
+  }
+  if (subscribed !== undefined && entry.message.timestamp > subscribed) return []; // it was delivered when it was published
   if (!retainer.isStarted) return because('the feature `retainer` is stopped');
   if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   const single = matching.filter(({ filter }) => !isShared(filter));

@@ -38,7 +38,8 @@ const newcomer = (e: Evidence) =>
 const topicOf = ({ topic }: Evidence) => (topic === undefined ? 'the message' : `topic ${quote(topic)}`);
 const filterOf = ({ filter }: Evidence) => (filter === undefined ? 'the subscription' : `filter ${quote(filter)}`);
 const ruleOf = ({ rule }: Evidence) => (rule === undefined ? 'the rule' : `rule ${quote(rule)}`);
-const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${detail}`);
+const toTopic = ({ topic }: Evidence) => (topic === undefined ? '' : ` to topic ${quote(topic)}`);
+const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${`${detail}`.replace(/\.$/, '')}`);
 const quote = (text: string | number | boolean) => JSON.stringify(text);
 const begin = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -62,7 +63,7 @@ export const CAUSES = {
   ),
   banned: row(
     'recorded',
-    (e) => `${begin(client(e))} is banned${because(e)}.`,
+    (e) => `${begin(client(e))} was refused or disconnected by a ban${because(e)}.`,
     'Delete the ban with `embermq ctl ban remove`, or wait until it ends.'
   ),
   taken_over: row(
@@ -119,7 +120,7 @@ export const CAUSES = {
   ),
   publish_hook: row(
     'recorded',
-    (e) => `A hook of the app (publish) refused the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    (e) => `A hook of the app (publish) refused the message of ${sender(e)}${toTopic(e)}${because(e)}.`,
     'Check the hook in the app that runs the broker.'
   ),
   not_authorized: row(
@@ -144,18 +145,17 @@ export const CAUSES = {
   ),
   store_full: row(
     'recorded',
-    (e) => `There was no space to persist the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    (e) => `There was no space to persist the message of ${sender(e)}${toTopic(e)}${because(e)}.`,
     'Free space on the disk, or raise the limit of the store.'
   ),
   store_failed: row(
     'recorded',
-    (e) =>
-      `The message of ${sender(e)} to ${topicOf(e)} could not be persisted, because the store failed${because(e)}.`,
+    (e) => `The message of ${sender(e)}${toTopic(e)} could not be persisted, because the store failed${because(e)}.`,
     'Check the log and the alarms for the error of the store.'
   ),
   memory_watermark: row(
     'recorded',
-    (e) => `There was no room to queue the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    (e) => `There was no room to queue the message of ${sender(e)}${toTopic(e)}${because(e)}.`,
     'Make receivers read their messages, lower their queue limits, or give the broker more memory.'
   ),
   // ------------------------------------------------------------------------------------------------------------ routing
@@ -187,6 +187,17 @@ export const CAUSES = {
     (e) =>
       `${begin(filterOf(e))} of ${client(e)} begins with a wildcard, which does not cover ${topicOf(e)}${because(e)}.`,
     'Subscribe to topics that begin with `$` by name, for example `$SYS/#`.'
+  ),
+  filter_space: row(
+    'derived',
+    (e) => `${begin(filterOf(e))} of ${client(e)} differs from ${topicOf(e)} in a blank${because(e)}.`,
+    'Remove the blanks at the beginning or end of the levels.'
+  ),
+  filter_share: row(
+    'derived',
+    (e) =>
+      `${begin(filterOf(e))} of ${client(e)} is not a shared subscription, so it does not match ${topicOf(e)}${because(e)}.`,
+    'A shared subscription begins with `$share/`, followed by the name of the group, a slash and the filter.'
   ),
   mount_point: row(
     'derived',
@@ -236,8 +247,19 @@ export const CAUSES = {
   ),
   delayed: row(
     'derived',
-    (e) => `The message to ${topicOf(e)} is still delayed${because(e)}.`,
+    (e) => `The message${toTopic(e)} is still delayed${because(e)}.`,
     'Wait until its delay has passed, or delete the delayed message.'
+  ),
+  will_delayed: row(
+    'derived',
+    (e) => `The will of ${sender(e)}${toTopic(e)} is not published yet${because(e)}.`,
+    'Wait until the Will Delay has passed, or connect the client with a shorter one.'
+  ),
+  will_dropped: row(
+    'recorded',
+    (e) =>
+      `The will of ${sender(e)}${toTopic(e)} was deleted, because the client ended its connection itself${because(e)}.`,
+    'A will is published if the connection is lost, or if the client sends DISCONNECT with the reason code 0x04 (MQTT 5.0).'
   ),
   offline_no_session: row(
     'derived',
@@ -267,7 +289,7 @@ export const CAUSES = {
   ),
   queue_full: row(
     'recorded',
-    (e) => `The queue of ${client(e)} was full, so a message to ${topicOf(e)} was dropped${because(e)}.`,
+    (e) => `The queue of ${client(e)} was full, so a message${toTopic(e)} was dropped${because(e)}.`,
     'Make the client read faster, or raise `maxMqueueLen` and the limits of the backlog.'
   ),
   queue_cleared: row(
@@ -277,12 +299,12 @@ export const CAUSES = {
   ),
   expired: row(
     'recorded',
-    (e) => `The message to ${topicOf(e)} expired before ${client(e)} received it${because(e)}.`,
+    (e) => `The message${toTopic(e)} expired before ${client(e)} received it${because(e)}.`,
     'Publish with a longer Message Expiry Interval, or raise `maxMessageExpiryInterval`.'
   ),
   too_large: row(
     'recorded',
-    (e) => `The message to ${topicOf(e)} is larger than ${client(e)} accepts${because(e)}.`,
+    (e) => `The message${toTopic(e)} is larger than ${client(e)} accepts${because(e)}.`,
     'Raise the Maximum Packet Size in the CONNECT of the receiver, or send smaller messages.'
   ),
   awaiting_acknowledgements: row(
@@ -297,17 +319,20 @@ export const CAUSES = {
   ),
   right_withdrawn: row(
     ['recorded', 'derived'],
-    (e) => `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
+    (e) =>
+      e.group !== undefined && e.clientId === undefined
+        ? `No member of share group ${quote(e.group)} has the right to receive ${topicOf(e)}${because(e)}.`
+        : `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
     'Allow the topic in the access rules; the subscription still exists.'
   ),
   deliver_hook: row(
     'recorded',
-    (e) => `A hook of the app (deliver) withheld the message to ${topicOf(e)} from ${client(e)}${because(e)}.`,
+    (e) => `A hook of the app (deliver) withheld the message${toTopic(e)} from ${client(e)}${because(e)}.`,
     'Check the hook in the app that runs the broker.'
   ),
   broker_stopped: row(
     'recorded',
-    (e) => `The broker stopped while the message to ${topicOf(e)} was in progress${because(e)}.`,
+    (e) => `The broker stopped while the message${toTopic(e)} was in progress${because(e)}.`,
     'Publish the message again.'
   ),
   // -------------------------------------------------------------------------------------------------------------- rules
@@ -316,15 +341,20 @@ export const CAUSES = {
     (e) => `${begin(ruleOf(e))} is not running${because(e)}.`,
     'Enable or start the rule; if it stopped with an error, correct the error first.'
   ),
+  from_unmatched: row(
+    'derived',
+    (e) => `${begin(ruleOf(e))} does not select from ${topicOf(e)}${because(e)}.`,
+    'Correct the filters after FROM, or the topic.'
+  ),
   where_false: row(
-    'sampled',
+    ['sampled', 'derived'],
     (e) => `The condition of ${ruleOf(e)} was not met${because(e)}.`,
     'Compare the values with the WHERE of the rule.'
   ),
   payload_invalid: row(
     'recorded',
     (e) =>
-      `${e.topic === undefined ? 'A payload' : `The payload of a message to ${topicOf(e)}`} could not be decoded for ${ruleOf(e)}${because(e)}.`,
+      `${e.topic === undefined ? 'A payload' : `The payload of a message${toTopic(e)}`} could not be decoded for ${ruleOf(e)}${because(e)}.`,
     'Send JSON, or use a function or a format for the payload that is sent.'
   ),
   function_failed: row(
@@ -353,7 +383,7 @@ export interface Cause {
   readonly kind: CauseKind;
   /** When it happened last, in milliseconds since 1970; of a derived cause, the time of the question. */
   readonly at: number;
-  /** Number of times that it happened; of a derived cause 1. */
+  /** Number of times that it happened; of a derived cause, the messages or subscriptions that it is about, or 1. */
   readonly count: number;
   /** The cause in a sentence. */
   readonly text: string;

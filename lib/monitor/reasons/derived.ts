@@ -5,12 +5,15 @@ export type DerivedCode =
   | 'filter_slash'
   | 'filter_levels'
   | 'filter_system'
+  | 'filter_space'
+  | 'filter_share'
   | 'mount_point'
   | 'rewritten'
   | 'no_local'
   | 'retained_missing'
   | 'share_member'
   | 'delayed'
+  | 'will_delayed'
   | 'offline_no_session'
   | 'offline_qos0'
   | 'offline_queued'
@@ -19,6 +22,7 @@ export type DerivedCode =
   | 'qos_lowered'
   | 'right_withdrawn'
   | 'rule_stopped'
+  | 'from_unmatched'
   | 'where_false'
   | 'row_late';
 

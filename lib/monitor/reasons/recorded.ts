@@ -81,6 +81,9 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   banned: refusedConnect('it is banned', 'banned'),
   connection_limit: refusedConnect('a limit was reached', 'connection_limit'),
   taken_over: { about: 'A connection with the same client id and Clean Start ended the session.', cause: 'taken_over' },
+  will_dropped: { about: 'A will was deleted: its client disconnected itself.', cause: 'will_dropped' },
+  retained_deleted: { about: 'A retained message was deleted.', cause: 'retained_missing' },
+  retained_expired: { about: 'A retained message expired.', cause: 'retained_missing' },
   subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
   acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
   acl_file_rule: refusal('A PUBLISH was refused by a rule of a list or file.', 'acl_file_rule'),
@@ -115,6 +118,9 @@ export type OtherCode =
   | 'banned'
   | 'taken_over'
   | 'connection_limit'
+  | 'will_dropped'
+  | 'retained_deleted'
+  | 'retained_expired'
   | 'subscribe_refused'
   | 'acl_record'
   | 'acl_file_rule'

@@ -195,7 +195,7 @@ export class Lifecycle {
     // without a CONNACK there is no will [MQTT-3.1.4-6]
     if (this.#session.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
-    if (state === 'connected' && ending.will === 'drop') this.takeWill();
+    if (state === 'connected' && ending.will === 'drop') this.#dropWill();
     this.send('closed');
   }
 
@@ -241,6 +241,18 @@ export class Lifecycle {
     this.#session.log?.changed(); // the same commit deletes the will and persists the message
     will.taken();
     return will;
+  }
+
+  /** Delete the will, because the client does not want it to be published [MQTT-3.14.4-3]. */
+  #dropWill(): void {
+    const { client, ports } = this.#session;
+    const will = this.takeWill();
+    if (will !== undefined)
+      ports.reasons.add('will_dropped', {
+        publisher: client.clientId,
+        topic: will.message.topic,
+        qos: will.message.qos
+      });
   }
 
   /** Publish the will now, if there is one. */

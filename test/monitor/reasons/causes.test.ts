@@ -6,7 +6,7 @@ import { CAUSES, type CauseCode, type CauseEntry, RECORDED } from '../../../lib/
 import { ZONE_OPTIONS } from '../../../lib/records/zone.ts';
 
 /** Names in remedies that are not options. */
-const OTHERS = ['+', '#', '$', '$SYS', '$SYS/#', 'allow', 'lateTolerance'];
+const OTHERS = ['+', '#', '$', '$SYS', '$SYS/#', '$share/', 'allow', 'lateTolerance'];
 /** The causes that the documentation promises, by subject. */
 const PROMISED: Readonly<Record<string, readonly CauseCode[]>> = {
   client: ['wrong_password', 'token_expired', 'banned', 'taken_over', 'connection_limit'],

@@ -43,9 +43,9 @@ describe('broker.monitor.why', () => {
     const late = await broker.connect({ clientId: 'late' });
     await late.subscribe('plant/+');
     assert.deepEqual(await codesOf(broker, { topic: 'plant/1', clientId: 'late', at }), [
-      'no_subscriber',
       'subscribed_later',
-      'retained_missing'
+      'retained_missing',
+      'no_subscriber'
     ]);
     const later = kit.clock.now() + 1_000;
     assert.ok(!(await codesOf(broker, { topic: 'plant/1', clientId: 'late', at: later })).includes('subscribed_later'));
@@ -80,7 +80,10 @@ describe('broker.monitor.why', () => {
     const one = await broker.connect({ clientId: 'c' });
     const two = await broker.connect({ clientId: 'c' });
     await kit.clock.advance('1s');
-    assert.deepEqual(await codesOf(broker, { topic: 't', clientId: 'c', at: kit.clock.now() }), ['no_subscriber']);
+    const question = { topic: 't', clientId: 'c', at: kit.clock.now() };
+    assert.deepEqual(await codesOf(broker, question), ['taken_over', 'no_subscriber'], 'its subscriptions are gone');
+    await two.subscribe('t', { qos: 1 });
+    assert.deepEqual(await codesOf(broker, question), []);
     await two.disconnect();
     await one.disconnect().catch(() => undefined);
   });

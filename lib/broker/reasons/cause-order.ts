@@ -1,0 +1,106 @@
+// The order of the causes of an answer. What is over is last. Then what is nearest to the time of the question, if it has
+// one. Then what is about messages of the topic, about filters, about the connection; a cause that only names the missing
+// subscription is last, because another one tells why. Equal ones are one with a count.
+
+import { CAUSES, type Cause, type CauseCode, type CauseEntry, type Evidence } from '../../monitor/reasons/causes.ts';
+import type { DerivedCause } from '../../monitor/reasons/derived.ts';
+import type { CheckedQuestion } from './found-records.ts';
+
+/** Maximum number of causes of an answer. */
+export const MAX_CAUSES = 100;
+
+/** A cause with its first time. */
+export interface TimedCause {
+  readonly cause: Cause;
+  readonly since: number;
+  /** When it ended, in milliseconds since 1970; undefined: it has not. */
+  readonly until?: number | undefined;
+  /** True if it lasts until it ends. */
+  readonly isCondition?: boolean;
+  /** True if it explains a message only if nothing else does. */
+  readonly isOtherwise?: boolean;
+}
+
+/** The causes that do not exclude those of `DerivedCauses.otherwise`: there was no subscription yet. */
+const LATE: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'subscribed_later']);
+/** The derived causes that are about messages of the topic which the broker has. */
+const OF_MESSAGES: ReadonlySet<CauseCode> = new Set<CauseCode>([
+  ...(['delayed', 'will_delayed', 'queued', 'offline_queued', 'awaiting_acknowledgements'] as const)
+]);
+/** The causes that are about the connection or session of a client, whatever its messages. */
+const OF_CONNECTIONS: ReadonlySet<CauseCode> = new Set<CauseCode>([
+  ...(['wrong_password', 'token_expired', 'reauthentication_failed', 'banned', 'connection_limit'] as const),
+  ...(['connect_refused', 'taken_over', 'session_ended', 'packet_too_large', 'slow_consumer'] as const)
+]);
+/** The causes that another one explains. */
+const GENERAL: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'offline_no_session']);
+
+/** Put causes in order. @param otherwise those that explain a message only if nothing else does */
+export function inOrder(
+  found: readonly TimedCause[],
+  otherwise: readonly DerivedCause[],
+  question: CheckedQuestion
+): Cause[] {
+  const isOpen = found.every(({ cause, until }) => LATE.has(cause.code) || until !== undefined);
+  const others = isOpen ? otherwise.filter(({ code }) => found.every(({ cause }) => cause.code !== code)) : [];
+  const isFar = (one: TimedCause) =>
+    Number(
+      question.precision !== Infinity && one.cause.kind !== 'derived' && distance(one, question) > question.precision
+    );
+  const all = [...found, ...others.map((one) => ({ ...derivedOf(one), isOtherwise: true }))].toSorted(
+    (a, b) =>
+      Number(a.until !== undefined) - Number(b.until !== undefined) ||
+      isFar(a) - isFar(b) ||
+      rankOf(a) - rankOf(b) ||
+      distance(a, question) - distance(b, question)
+  );
+  return folded(all);
+}
+
+/** Make a derived cause one with a time. */
+export function derivedOf({ code, kind, at, count, evidence }: DerivedCause): TimedCause {
+  return causeOf(code, kind, at, count, evidence);
+}
+
+/** Make a cause. Values that are undefined are left out of its evidence. */
+export function causeOf(
+  code: CauseCode,
+  kind: Cause['kind'],
+  at: number,
+  count: number,
+  evidence: Evidence,
+  since = at
+): TimedCause {
+  const { text, remedy }: CauseEntry = CAUSES[code];
+  const known = Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
+  return { cause: { code, kind, at, count, text: text(known), evidence: known, remedy }, since };
+}
+
+/** The distance of a cause from the message: 0 if it is about messages of the topic. */
+function rankOf({ cause: { code, kind, evidence }, isOtherwise }: TimedCause): number {
+  if (GENERAL.has(code)) return 4;
+  if (isOtherwise === true) return 3;
+  if (kind === 'derived') return OF_MESSAGES.has(code) ? 0 : 1;
+  return kind === 'recorded' && evidence.topic === undefined && OF_CONNECTIONS.has(code) ? 2 : 0;
+}
+
+/** Count equal causes in the first of them. */
+function folded(causes: readonly TimedCause[]): Cause[] {
+  const found = new Map<string, Cause>();
+  for (const { cause } of causes) {
+    const { code, kind, text, evidence } = cause;
+    const key = JSON.stringify([code, kind, text, evidence.clientId, evidence.publisher, evidence.until !== undefined]);
+    const first = found.get(key);
+    if (first === undefined) found.set(key, cause);
+    else if (kind === 'recorded')
+      found.set(key, { ...first, count: first.count + cause.count, at: Math.max(first.at, cause.at) });
+  }
+  return [...found.values()];
+}
+
+/** The time between a cause and the question: 0 if it happened at that time. */
+function distance({ cause: { at }, since, isCondition }: TimedCause, question: CheckedQuestion): number {
+  if (since <= question.at && (question.at <= at || isCondition === true))
+    return question.precision === Infinity ? question.at - at : 0;
+  return Math.min(Math.abs(at - question.at), Math.abs(since - question.at));
+}

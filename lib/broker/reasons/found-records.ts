@@ -1,0 +1,199 @@
+// The records that are about a question. One without a topic, such as the end of a connection, fits until the client has
+// connected again before the time of the question, and one about a session until the client has subscribed again. A
+// question without a time is about any, so what is over is an answer as well, after the others.
+
+import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
+import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
+import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
+import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
+import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
+import { causeOf, type TimedCause } from './cause-order.ts';
+
+/** The question with the forms in which the broker has its names. */
+export interface CheckedQuestion {
+  readonly topic: string;
+  /** The topic as it is written, and as rewrite rules and mount points may have changed it; cut as in records. */
+  readonly topics: readonly string[];
+  readonly clientId: string | undefined;
+  readonly publisher: string | undefined;
+  readonly rule: string | undefined;
+  /** Time of the message; now if it is not given. */
+  readonly at: number;
+  /** Possible difference between that time and the message, in milliseconds; `Infinity` if no time is given. */
+  readonly precision: number;
+  readonly now: number;
+  /** Tells whether the receiver of the question has a subscription with a filter. */
+  hasFilter(filter: string): boolean;
+  /** When the receiver has subscribed to the topic, as far as it is recorded. */
+  subscribedAt(): Moment | undefined;
+}
+
+/** A time, with the number of its record, because several may have the same time. */
+export type Moment = Pick<KeptRecord, 'since' | 'number'>;
+
+/** Tell whether a record began before another one. */
+export function isBefore(one: Moment | undefined, other: Moment | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  return one.since < other.since || (one.since === other.since && one.number < other.number);
+}
+
+/** A record about the question. */
+export interface FoundRecord {
+  readonly record: KeptRecord;
+  /** When its condition ended, in milliseconds since 1970; undefined: it has not. */
+  readonly until: number | undefined;
+}
+
+const SECOND = 1_000;
+const MINUTE = 60_000;
+
+/** The records of subscriptions that ended. */
+const LOSSES = /^(unsubscribed|taken_over|session_ended)$/;
+/** The records after which others are no longer a cause. */
+const ENDS = [
+  {
+    codes: /^(disconnected_|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
+    by: /^(connected|resumed)$/
+  },
+  { codes: /^(unsubscribed|subscribe_refused|taken_over|session_ended|no_subscribers)$/, by: /^subscribed$/ }
+] as const;
+/** The records of retained messages that are no longer there. */
+const RETAINED_LOSSES = /^retained_/;
+
+/** The precision of a time that people give: a minute if it is a whole one, otherwise a second. */
+export function precisionOf(at: number): number {
+  return at % MINUTE === 0 ? MINUTE : SECOND;
+}
+
+/** The keys of the records about a question. Drops that were summarised are found by the publisher, if it is given. */
+export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): readonly ReasonKeys[] {
+  return [
+    ...[clientId, publisher].filter((client) => client !== undefined && client !== '').map((client) => ({ client })),
+    ...topics.map((topic) => ({ topic, client: publisher })),
+    ...(rule === undefined ? [] : [{ rule }])
+  ];
+}
+
+/** Select the records about the message of a question. @param all the latest first */
+export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
+  return all
+    .filter((record) => fits(record, question) && !isSameTakeover(record, all))
+    .map((record) => ({ record, until: endOf(record, question, all) }))
+    .filter(({ until }) => until === undefined || question.precision === Infinity);
+}
+
+/** Tell whether the receiver had a subscription to the topic at the time of the message, and lost it later. */
+export function hasLostSubscription(all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+  return all.some((record) => {
+    const { code, clientId, topic } = record;
+    const isOfTopic = topic === undefined || question.topics.some((each) => matches(each, topic));
+    return LOSSES.test(code) && clientId === question.clientId && isOfTopic && isLater(record, question);
+  });
+}
+
+/** The first record of a message of the topic without a subscriber. @param all the latest first */
+export function missedSince(all: readonly KeptRecord[]): KeptRecord | undefined {
+  return all.findLast(({ code }) => code === 'no_subscribers');
+}
+
+/** When a client has subscribed to the topic, as far as it is recorded. @param records those of the client, the latest first */
+export function subscribedAt(records: Iterable<KeptRecord>, topics: readonly string[]): Moment | undefined {
+  for (const record of records) {
+    const { code, topic } = record;
+    if (code === 'subscribed' && topic !== undefined && topics.some((each) => matches(innerFilter(topic), each)))
+      return record;
+  }
+  return undefined;
+}
+
+/** The cause that a record shows. @param missed the first message without a subscriber */
+export function recordedCause(
+  { record, until }: FoundRecord,
+  question: CheckedQuestion,
+  missed: Moment | undefined
+): TimedCause[] {
+  const { row, clientId, publisher, topic, rule, qos, count, at, since, code: name } = record;
+  const isSubscription = name === 'subscribed' && clientId === question.clientId;
+  const ofReceiver = clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause);
+  const code: CauseCode | undefined = isSubscription ? 'subscribed_later' : ofReceiver;
+  if (code === undefined) return [];
+  if (isSubscription) {
+    const isAfterTime = question.precision !== Infinity && since > question.at + question.precision;
+    const isAfterMissed = since > question.at || question.precision === Infinity;
+    if (!isAfterTime && !(isAfterMissed && isBefore(missed, record))) return [];
+  }
+  const named = row.isFilter === true ? { filter: topic, topic: question.topic } : { topic };
+  const evidence = {
+    ...named,
+    clientId,
+    publisher,
+    rule,
+    qos: topic === undefined || row.isFilter === true ? undefined : qos,
+    address: record.address,
+    until,
+    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: record.detail })
+  };
+  const isCondition = !isSubscription && ENDS.some(({ codes }) => codes.test(name));
+  return [{ ...causeOf(code, 'recorded', at, count, evidence, since), until, isCondition }];
+}
+
+/** Tell whether a record is about the message of the question. */
+function fits(record: KeptRecord, question: CheckedQuestion): boolean {
+  const { topics, clientId, publisher, rule } = question;
+  const { topic, row, detail } = record;
+  if (topic !== undefined) {
+    const filters = row.isFilter === true ? [topic, requestedIn(detail) ?? topic].map(innerFilter) : undefined;
+    const isOfTopic = filters?.some((filter) => topics.some((each) => matches(filter, each))) ?? topics.includes(topic);
+    if (!isOfTopic) return false;
+  }
+  if (record.rule !== undefined && (rule === undefined ? clientId !== undefined : record.rule !== rule)) return false; // clients receive without rules
+  if (isLater(record, question)) return false;
+  if (topic === undefined && record.rule === undefined)
+    // the connection of a client, or a summary of drops
+    return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);
+  if (record.code === 'no_share_member' && clientId !== undefined && !question.hasFilter(record.detail ?? ''))
+    return false; // the client is not in the group
+  if (RETAINED_LOSSES.test(record.code) && clientId !== undefined && !isBefore(record, question.subscribedAt()))
+    return false; // it had the message, or has not subscribed
+  if (record.clientId !== undefined && clientId !== undefined && record.clientId !== clientId) return false;
+  return record.publisher === undefined || publisher === undefined || record.publisher === publisher;
+}
+
+function isNamed(name: string | undefined, clientId: string | undefined, publisher: string | undefined): boolean {
+  return name !== undefined && (name === clientId || name === publisher);
+}
+
+/** Tell whether a condition began after the message. */
+function isLater({ code, since }: KeptRecord, { at, precision }: CheckedQuestion): boolean {
+  return since > at + precision && ENDS.some(({ codes }) => codes.test(code));
+}
+
+/** Tell whether a record repeats that another connection ended the session. */
+function isSameTakeover({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[]): boolean {
+  if (code !== 'session_ended' && code !== 'disconnected_discarded') return false;
+  return all.some((one) => one.code === 'taken_over' && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
+}
+
+/** The time at which a later record ended the condition, if it is before that of the question. @param all the latest first */
+function endOf(record: KeptRecord, question: CheckedQuestion, all: readonly KeptRecord[]): number | undefined {
+  const ends = ENDS.find(({ codes }) => codes.test(record.code));
+  if (ends === undefined) return undefined;
+  const owner = record.clientId ?? question.clientId;
+  const later = all.findLast(
+    ({ number, at, code, clientId, topic }) =>
+      number > record.number &&
+      at <= question.at &&
+      ends.by.test(code) &&
+      clientId === owner &&
+      (topic === undefined ||
+        topic === record.topic ||
+        question.topics.some((each) => matches(innerFilter(topic), each)))
+  );
+  return later === undefined ? undefined : later.since > record.at ? later.since : later.at;
+}
+
+/** The share group that had no member for a message. @param filter its shared filter */
+function groupOf(filter: string | undefined): Evidence {
+  const shared = parseSharedFilter(filter ?? '');
+  return typeof shared === 'object' ? { group: shared.group, filter: shared.filter } : {};
+}

@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, it } from 'node:test';
+import { type ArrivalQuestion, acl, type Broker, memoryStore } from '../../../lib/index.ts';
+import { createTestBroker } from '../../../lib/testing/index.ts';
+import { type RawClient, rawClient } from '../../support/raw-client.ts';
+import { granted, publish, startBroker, turns } from '../../support/wire.ts';
+
+/** The codes of the causes of an answer, in order. */
+async function codesOf(broker: Broker, question: ArrivalQuestion): Promise<string[]> {
+  return (await broker.monitor.why(question)).causes.map(({ code }) => code);
+}
+
+/** The text of a cause of an answer. */
+async function textOf(broker: Broker, question: ArrivalQuestion, code: string): Promise<string> {
+  const { causes } = await broker.monitor.why(question);
+  return causes.find((cause) => cause.code === code)?.text ?? `${code} is not among ${causes.map((one) => one.code)}`;
+}
+
+/** Close the connection of a client without DISCONNECT. */
+async function cut({ stream }: RawClient): Promise<void> {
+  const closed = once(stream, 'close');
+  stream.destroy();
+  await closed;
+  await turns();
+}
+
+describe('The order of causes', () => {
+  it('begins with what holds now, and shows what has ended afterwards, with the time of its end', async () => {
+    await using kit = await createTestBroker({
+      hooks: { authenticate: ({ password }) => String(password) === 'right' }
+    });
+    const { broker, clock } = kit;
+    const connect = (password: string) => broker.connect({ clientId: 'c', username: 'u', password });
+    await assert.rejects(connect('wrong'));
+    await clock.advance('1h');
+    const client = await connect('right');
+    const { causes } = await broker.monitor.why({ topic: 't', clientId: 'c' });
+    assert.deepEqual(
+      causes.map(({ code, evidence }) => [code, evidence.until]),
+      [
+        ['no_subscriber', undefined],
+        ['wrong_password', clock.now()]
+      ]
+    );
+    assert.deepEqual(await codesOf(broker, { topic: 't', clientId: 'c', at: clock.now() }), ['no_subscriber']);
+    await client.disconnect();
+  });
+
+  it('names the refusal, the end of a subscription or session before the missing subscription that follows from it', async () => {
+    await using kit = await createTestBroker({
+      auth: [acl([{ access: 'deny', topic: 'secret', action: 'subscribe' }, { access: 'allow' }])],
+      allowAnonymous: true
+    });
+    const { broker } = kit;
+    const refused = await broker.connect({ clientId: 'refused' });
+    await refused.subscribe('secret').catch(() => undefined);
+    const left = await broker.connect({ clientId: 'left' });
+    await left.subscribe('a/1');
+    await left.unsubscribe('a/1');
+    const returned = await broker.connect({ clientId: 'returned' });
+    await returned.subscribe('a/1');
+    await returned.disconnect();
+    const again = await broker.connect({ clientId: 'returned' });
+    for (const topic of ['secret', 'a/1']) await broker.publish(topic, 'x');
+    for (const at of [undefined, kit.clock.now()]) {
+      const ask = (topic: string, clientId: string) =>
+        codesOf(broker, { topic, clientId, ...(at === undefined ? {} : { at }) });
+      assert.deepEqual(await ask('secret', 'refused'), ['subscribe_refused', 'no_subscriber']);
+      assert.deepEqual(await ask('a/1', 'left'), ['unsubscribed', 'no_subscriber']);
+      assert.deepEqual(await ask('a/1', 'returned'), ['session_ended', 'no_subscriber']);
+    }
+    for (const client of [refused, left, again]) await client.disconnect();
+  });
+
+  it('names a drop of the message before the end of the session of its receiver, however much later that is', async () => {
+    await using broker = await startBroker();
+    const tiny = await rawClient(broker, { clientId: 'tiny', properties: { maximumPacketSize: 100 } });
+    await granted(tiny, 1, 'a');
+    await broker.publish('a', 'x'.repeat(200));
+    await cut(tiny);
+    const codes = await codesOf(broker, { topic: 'a', clientId: 'tiny' });
+    assert.deepEqual(codes.slice(0, 2), ['too_large', 'session_ended']);
+  });
+
+  it('counts the takeovers of two devices with one client id in one cause', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    for (let number = 0; number < 4; number++) {
+      const one = await broker.connect({ clientId: 'twin' });
+      await one.subscribe('a');
+      await clock.advance('1s');
+    }
+    const { causes } = await broker.monitor.why({ topic: 'b', clientId: 'twin' });
+    const takeovers = causes.filter(({ code }) => code === 'taken_over');
+    assert.deepEqual(
+      takeovers.map(({ count }) => count),
+      [3]
+    );
+    assert.ok(!causes.some(({ code }) => code === 'session_ended'), 'the takeover says it');
+  });
+});
+
+describe('What is known about the time of a message', () => {
+  it('names no retained message to a client that had subscribed before, and nothing if the message arrived', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    await kit.broker.publish('a/1', 'x');
+    const { isComplete, causes } = await kit.broker.monitor.why({ topic: 'a/1', clientId: 'c' });
+    assert.deepEqual([isComplete, causes], [true, []]);
+  });
+
+  it('names who deleted a retained message, and that one expired, to clients that subscribed afterwards', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using script = await kit.connect({ clientId: 'script' });
+    await using early = await kit.connect({ clientId: 'early' });
+    await early.subscribe('r/#', { qos: 1 });
+    for (const topic of ['r/1', 'r/2']) await broker.publish(topic, 'x', { retain: true });
+    await broker.publish('r/3', 'x', { retain: true, properties: { messageExpiryInterval: 1 } });
+    await script.publish('r/1', '', { retain: true, qos: 1 });
+    await broker.retained.delete('r/2');
+    await clock.advance('10s');
+    await using late = await kit.connect({ clientId: 'late' });
+    await late.subscribe('r/#', { qos: 1 });
+    const detailOf = async (topic: string) =>
+      (await broker.monitor.why({ topic, clientId: 'late' })).causes.find(({ code }) => code === 'retained_missing')
+        ?.evidence.detail;
+    assert.equal(await detailOf('r/1'), 'client "script" deleted it with an empty payload');
+    assert.equal(await detailOf('r/2'), 'an operator or the app deleted it');
+    assert.equal(await detailOf('r/3'), 'it has expired');
+    assert.deepEqual(await codesOf(broker, { topic: 'r/1', clientId: 'early' }), [], 'it had the message');
+  });
+
+  it('takes a whole minute and a whole second as approximate', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const minute = Math.ceil(clock.now() / 60_000) * 60_000;
+    await clock.advance(minute - clock.now() + 16_900);
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a');
+    await clock.advance(500);
+    await broker.publish('a', 'x');
+    for (const at of [minute, minute + 16_000])
+      assert.ok(!(await codesOf(broker, { topic: 'a', clientId: 'c', at })).includes('subscribed_later'), `${at}`);
+    const before = await codesOf(broker, { topic: 'a', clientId: 'c', at: minute - 60_000 });
+    assert.ok(before.includes('subscribed_later'));
+  });
+
+  it('does not take what happened after a time for a cause, and finds the filters that a client had', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const client = await broker.connect({ clientId: 'c' });
+    await client.subscribe('/a/1');
+    await broker.publish('a/1', 'x');
+    const at = clock.now();
+    await clock.advance('10m');
+    await client.disconnect();
+    const { isComplete, causes } = await broker.monitor.why({ topic: 'a/1', clientId: 'c', at });
+    assert.deepEqual(
+      causes.map(({ code }) => code),
+      ['filter_slash', 'no_subscriber']
+    );
+    assert.equal(isComplete, false, 'its session of that time is gone');
+    const now = await codesOf(broker, { topic: 'a/1', clientId: 'c' });
+    assert.deepEqual(now, ['filter_slash', 'session_ended', 'offline_no_session', 'no_subscriber']);
+  });
+
+  it('cannot answer for the future, and is incomplete where records of the time are gone', async () => {
+    await using kit = await createTestBroker({ maxMqueueLen: 1 });
+    const { broker, clock } = kit;
+    for (let number = 0; number < 12; number++) {
+      const client = await broker.connect({ clientId: `c${number}`, sessionExpiry: 3_600 });
+      await client.subscribe('#', { qos: 1 });
+      await client.disconnect();
+    }
+    for (const payload of ['one', 'two']) await broker.publish('t', payload, { qos: 1 }); // a topic keeps 8 of 12 drops
+    for (let number = 0; number < 40; number++) {
+      await clock.advance('1s');
+      await broker.publish(`o/${number}`, 'x', { qos: 1 });
+    }
+    const isComplete = async (at?: number) =>
+      (await broker.monitor.why({ topic: 't', clientId: 'c0', ...(at === undefined ? {} : { at }) })).isComplete;
+    assert.equal(await isComplete(), false);
+    assert.equal(await isComplete(clock.now() + 3_600_000), false);
+  });
+});
+
+describe('The causes of one receiver', () => {
+  it('leaves out errors of rules and refusals of other share groups', async () => {
+    await using kit = await createTestBroker({
+      auth: [acl([{ access: 'deny', topic: 't', action: 'subscribe', clientId: 'm' }, { access: 'allow' }])],
+      allowAnonymous: true
+    });
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload.a FROM "t" WHERE payload.a > 1', actions: [] });
+    await using member = await kit.connect({ clientId: 'm' });
+    await member.subscribe('$share/g/+');
+    await using other = await kit.connect({ clientId: 'o' });
+    await other.subscribe('$share/other/t', { qos: 1 });
+    await broker.publish('t', 'no json');
+    assert.deepEqual(await codesOf(broker, { topic: 't', clientId: 'o' }), []);
+    const text = await textOf(broker, { topic: 't' }, 'right_withdrawn');
+    assert.equal(text, 'No member of share group "g" has the right to receive topic "t".');
+    assert.ok((await codesOf(broker, { topic: 't', clientId: 'm' })).includes('right_withdrawn'));
+  });
+
+  it('names messages that were sent and not acknowledged, also if their topics are not kept', async () => {
+    for (const store of [undefined, memoryStore()]) {
+      await using broker = await startBroker(store === undefined ? {} : { store });
+      const client = await rawClient(broker, { clientId: 'frozen' });
+      await granted(client, 1, { topic: 'a/#', qos: 1 });
+      await broker.publish('a/1', 'x', { qos: 1 });
+      const { isComplete, causes } = await broker.monitor.why({ topic: 'a/1', clientId: 'frozen' });
+      assert.deepEqual(
+        causes.map(({ code }) => code),
+        ['awaiting_acknowledgements']
+      );
+      assert.match(causes[0].text, /1 of at most \d+ wait for its acknowledgement/);
+      assert.equal(isComplete, false, 'it may be another topic');
+    }
+  });
+
+  it('finds the drops below the mount point of the receiver, and names the mount point only if nothing else is known', async () => {
+    await using broker = await startBroker({ zones: { ann: { mountpoint: 'ann/' } }, maxMqueueLen: 1 });
+    const client = await rawClient(broker, {
+      clientId: 'c',
+      properties: { sessionExpiryInterval: 60 },
+      meta: { zone: 'ann' } as never
+    });
+    await granted(client, 1, { topic: 'a', qos: 1 });
+    await cut(client);
+    const device = await rawClient(broker, { clientId: 'd', meta: { zone: 'ann' } as never });
+    for (const payload of ['one', 'two']) device.send(publish('a', payload));
+    await cut(device);
+    for (const payload of ['one', 'two']) await broker.publish('ann/a', payload, { qos: 1 });
+    const codes = await codesOf(broker, { topic: 'a', clientId: 'c' });
+    assert.ok(codes.includes('queue_full') && !codes.includes('mount_point'), codes.join());
+    const other = await rawClient(broker, { clientId: 'o', meta: { zone: 'ann' } as never });
+    await granted(other, 1, { topic: 'b', qos: 1 });
+    await broker.publish('b', 'x');
+    assert.deepEqual(await codesOf(broker, { topic: 'b', clientId: 'o' }), ['mount_point', 'no_subscriber']);
+  });
+
+  it('names a will that is delayed, and one that was deleted because its client disconnected itself', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await using watcher = await kit.connect({ clientId: 'w' });
+    await watcher.subscribe('will/+', { qos: 1 });
+    const will = (topic: string, delay: number) =>
+      ({ topic, payload: 'gone', properties: { willDelayInterval: delay } }) as never;
+    const calm = await rawClient(broker, { clientId: 'calm', will: will('will/calm', 0) });
+    calm.send({ cmd: 'disconnect', reasonCode: 0 } as never);
+    await cut(calm);
+    const lost = await rawClient(broker, {
+      clientId: 'lost',
+      will: will('will/lost', 300),
+      properties: { sessionExpiryInterval: 600 }
+    });
+    await cut(lost);
+    for (const publisher of [undefined, 'calm'])
+      assert.equal(
+        await textOf(broker, { topic: 'will/calm', clientId: 'w', publisher }, 'will_dropped'),
+        'The will of client "calm" to topic "will/calm" was deleted, because the client ended its connection itself.'
+      );
+    for (const publisher of [undefined, 'lost'])
+      assert.equal(
+        await textOf(broker, { topic: 'will/lost', clientId: 'w', publisher }, 'will_delayed'),
+        'The will of client "lost" to topic "will/lost" is not published yet: its Will Delay is 300 s.'
+      );
+  });
+
+  it('names blanks in a filter, a misspelled share prefix, and the filters of a client whose topic is misspelled', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe(['orders/new ', '$shared/g/tasks/#', 'boiler/temprature', 'x/1', 'x/2']);
+    assert.deepEqual(await codesOf(kit.broker, { topic: 'orders/new', clientId: 'c' }), ['filter_space']);
+    assert.deepEqual(await codesOf(kit.broker, { topic: 'tasks/1', clientId: 'c' }), ['filter_share']);
+    assert.match(
+      await textOf(kit.broker, { topic: 'boiler/temperature', clientId: 'c' }, 'no_subscriber'),
+      /its subscriptions are "orders\/new ", "\$shared\/g\/tasks\/#", "boiler\/temprature" and 2 others\.$/
+    );
+  });
+});
+
+describe('The causes of a rule', () => {
+  it('names the filters of a rule that does not select from the topic', async () => {
+    await using kit = await createTestBroker();
+    await kit.broker.rules.create({ id: 'typo', sql: 'SELECT * FROM "meters/#"', actions: [] });
+    const { isComplete, causes } = await kit.broker.monitor.why({ topic: 'meter/4', rule: 'typo' });
+    assert.equal(isComplete, true);
+    assert.deepEqual(
+      causes.map(({ text }) => text),
+      ['Rule "typo" does not select from topic "meter/4": FROM has "meters/#".']
+    );
+  });
+
+  it('tells that WHERE has excluded messages of which no example is kept', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "kiln/#" WHERE payload.t > 80', actions: [] });
+    for (const topic of ['kiln/1', 'kiln/2']) await broker.publish(topic, '{"t": 5}'); // one example in 100 ms
+    const text = await textOf(broker, { topic: 'kiln/2', rule: 'hot' }, 'where_false');
+    assert.match(text, /it has excluded 2 messages, and none of the last examples is of this topic\.$/);
+  });
+
+  it('shows the example of a time at which the rule, which is disabled now, was running', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "kiln/#" WHERE payload.t > 80', actions: [] });
+    await broker.publish('kiln/1', '{"t": 5}');
+    const at = clock.now();
+    await clock.advance('10m');
+    await broker.rules.update('hot', { isEnabled: false });
+    assert.deepEqual(await codesOf(broker, { topic: 'kiln/1', rule: 'hot', at }), ['where_false', 'rule_stopped']);
+    assert.deepEqual(await codesOf(broker, { topic: 'kiln/1', rule: 'hot' }), ['rule_stopped']);
+  });
+});
