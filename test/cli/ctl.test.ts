@@ -265,7 +265,8 @@ describe('ctl', () => {
 
   it('explains why a message did not arrive, and shows the history of a client', async () => {
     await broker.publish('nobody/hears', 'x');
-    const [cause] = await rows('why', '--topic', 'nobody/hears', '--publisher', '');
+    const answer = await ctl(['why', '--topic', 'nobody/hears', '--publisher', '']);
+    const cause = JSON.parse(answer.out.split('\n')[0]);
     assert.deepEqual([cause.code, cause.count], ['no_subscriber', 1]);
     const { out, err } = await onTerminal(['why', '--topic', 'nobody/hears', '--at', '2020-01-31T12:00:00Z']);
     assert.match(
