@@ -133,8 +133,8 @@ export function recordedCause(
     until,
     ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: record.detail })
   };
-  const isCondition = !isSubscription && ENDS.some(({ codes }) => codes.test(name));
-  return [{ ...causeOf(code, 'recorded', at, count, evidence, since), until, isCondition }];
+  const timed = causeOf(code, 'recorded', at, count, evidence, since);
+  return [{ ...timed, until, isCondition: !isSubscription && isCondition(record) }];
 }
 
 /** Tell whether a record is about the message of the question. */
@@ -164,8 +164,13 @@ function isNamed(name: string | undefined, clientId: string | undefined, publish
 }
 
 /** Tell whether a condition began after the message. */
-function isLater({ code, since }: KeptRecord, { at, precision }: CheckedQuestion): boolean {
-  return since > at + precision && ENDS.some(({ codes }) => codes.test(code));
+function isLater(record: KeptRecord, { at, precision }: CheckedQuestion): boolean {
+  return record.since > at + precision && isCondition(record);
+}
+
+/** Tell whether a record is about a condition that lasts, not about a message. */
+function isCondition({ code, row }: KeptRecord): boolean {
+  return row.drop === undefined && ENDS.some(({ codes }) => codes.test(code));
 }
 
 /** Tell whether a record repeats that another connection ended the session. */
