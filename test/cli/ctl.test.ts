@@ -444,7 +444,7 @@ describe('ctl', () => {
       2,
       /^embermq: --qos is not a flag of "ctl clients list \[PART\]"; it has no specific flags\n$/
     ],
-    [['ban', 'add', 'x', '--user', 'y'], undefined, 2, /it takes --as, --reason, --seconds\n$/],
+    [['ban', 'add', 'x', '--user', 'y'], undefined, 2, /it takes --as, --reason, --seconds, --disconnect\n$/],
     [['config', 'get', 'zone.external.max_inflite'], undefined, 1, /did you mean "zone\.external\.max_inflight"\?\n$/],
     [['config', 'get', 'broker.sys_intervall'], undefined, 1, /did you mean "broker\.sys_interval"\?\n$/],
     [['config', 'get', 'nothing like an option'], undefined, 1, /unknown option "nothing like an option"\n$/],

@@ -29,7 +29,12 @@ export const ACTION_FLAGS = {
   client: flag('string', undefined as string | undefined, 'this client id', { value: 'ID' }),
   user: flag('string', undefined as string | undefined, 'this user name', { value: 'NAME' }),
   address: flag('string', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
-  topic: flag('string', undefined as string | undefined, 'topics that this topic filter matches; of `why`, the topic name (required)', { value: 'TOPIC' }),
+  topic: flag(
+    'string',
+    undefined as string | undefined,
+    'topics that this topic filter matches; of `why`, the topic name (required)',
+    { value: 'TOPIC' }
+  ),
   each: flag('integer', undefined as number | undefined, 'find at most N of each kind; default: 10, at most 100', {
     value: 'N'
   }),
