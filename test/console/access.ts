@@ -45,6 +45,40 @@ describeConsole('Applications and users in the console', (served) => {
     await tab.close();
   });
 
+  it('adds MQTT users, gives them a new password, and removes them', async () => {
+    const { broker } = served;
+    const tab = await served.open('access?tab=mqtt');
+    const { page } = tab;
+    const dialog = page.getByRole('dialog');
+    for (const [kind, label, records] of [
+      ['User names', /^User name/, broker.access.usernames],
+      ['User names with rights', /^User name/, broker.access.logins]
+    ] as const) {
+      await page.getByRole('link', { name: kind, exact: true }).click();
+      await page.getByText('There are no records of this kind').waitFor();
+      await page.getByRole('button', { name: 'Add a record' }).click();
+      await dialog.getByLabel(label).fill('a/b ..');
+      await dialog.getByLabel(/^Password/).fill('first password');
+      await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+      const row = page.getByRole('row', { name: /^a\/b \.\./ });
+      await row.waitFor();
+      const first = records.get('a/b ..')?.passwordHash;
+      await row.getByRole('button', { name: 'New password' }).click();
+      await dialog.getByLabel(/^Password/).fill('second password');
+      if (kind === 'User names with rights') await dialog.getByLabel('Superuser').check();
+      await dialog.getByRole('button', { name: 'New password' }).click();
+      await page.getByText('The record was changed').first().waitFor();
+      assert.notEqual(records.get('a/b ..')?.passwordHash, first);
+      assert.equal(records.get('a/b ..')?.isSuperuser, kind === 'User names with rights');
+      await row.getByRole('button', { name: 'Remove' }).click();
+      await dialog.getByRole('button', { name: 'Remove' }).click();
+      await page.getByText('There are no records of this kind').waitFor();
+      assert.equal(records.get('a/b ..'), undefined);
+    }
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('keeps the last administrator, and says why', async () => {
     const tab = await served.open('access?tab=users');
     const { page } = tab;

@@ -16,6 +16,8 @@ export const VIEWS: readonly string[] = [
   'access?clientid=meter-1&action=publish&topic=a',
   'access?tab=rules',
   'access?tab=bans',
+  'access?tab=mqtt',
+  'access?tab=mqtt&kind=login',
   'access?tab=users',
   'access?tab=apps',
   'rules',

@@ -4,13 +4,14 @@ import { Head, Tabs } from '../parts/facts.tsx';
 import { T } from '../texts.ts';
 import { Applications } from './access/applications.tsx';
 import { Bans } from './access/bans.tsx';
+import { MqttUsers } from './access/mqtt-users.tsx';
 import { Rights } from './access/rights.tsx';
 import { Rules } from './access/rules.tsx';
 import { Users } from './access/users.tsx';
 
 const A = T.access;
 
-/** Access control: a question about rights, access rules, bans, users of the console, and applications. */
+/** Access control: a question about rights, access rules, bans, MQTT users, users of the console, and applications. */
 export function Page() {
   const tab = choice('tab') || 'rights';
   return (
@@ -23,6 +24,7 @@ export function Page() {
           ['rights', A.rights],
           ['rules', A.rules],
           ['bans', A.bans],
+          ['mqtt', A.mqttUsers],
           ['users', A.users],
           ['apps', A.apps]
         ]}
@@ -31,6 +33,7 @@ export function Page() {
       {tab === 'rights' && <Rights />}
       {tab === 'rules' && <Rules />}
       {tab === 'bans' && <Bans />}
+      {tab === 'mqtt' && <MqttUsers />}
       {tab === 'users' && <Users />}
       {tab === 'apps' && <Applications />}
     </>
