@@ -17,7 +17,7 @@ import {
   sizeText,
   timeText
 } from '../../adapters/dashboard/page/model/format.ts';
-import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
+import { withRates, withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
@@ -251,6 +251,14 @@ describe('Copied commands', () => {
 });
 
 describe('The history of the overview', () => {
+  it('leaves out the first sample of a stream, which has no rates, also after the tab was hidden', () => {
+    const samples = [0, 1_000, 2_000, 60_000, 61_000].map((at) => ({ at, values: {} }));
+    assert.deepEqual(
+      withRates(samples).map(({ at }) => at),
+      [1_000, 2_000, 61_000]
+    );
+  });
+
   it('continues the history with newer samples', () => {
     const history = { at: [10, 20], series: { a: [1, 2] } };
     const samples = [15, 25, 26].map((at) => ({ at, values: { a: at } }));

@@ -55,6 +55,12 @@ export function retryLive(): void {
   live.retry();
 }
 
+/** The number of watches of the view that is shown, without the alarms that the navigation counts. */
+export const watching = signal(0);
+
+/** The watch of the navigation, which every view has. */
+const NAVIGATION = 'navigation';
+
 /**
  * Watch something while a component is shown.
  * @param watch undefined: nothing. Watches are compared by their JSON
@@ -64,8 +70,14 @@ export function useWatch(name: string, watch: Watch | undefined, listener: Watch
   const key = JSON.stringify(watch);
   const latest = useRef(listener);
   latest.current = listener;
-  useEffect(
-    () => (watch === undefined ? undefined : live.watch(name, watch, (data, kind) => latest.current(data, kind))),
-    [name, key]
-  );
+  useEffect(() => {
+    if (watch === undefined) return undefined;
+    const end = live.watch(name, watch, (data, kind) => latest.current(data, kind));
+    const isOfView = name !== NAVIGATION;
+    if (isOfView) watching.value++;
+    return () => {
+      if (isOfView) watching.value--;
+      end();
+    };
+  }, [name, key]);
 }

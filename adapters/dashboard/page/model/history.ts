@@ -11,6 +11,14 @@ interface Sample {
   readonly values: Readonly<Record<string, number>>;
 }
 
+/** Samples are a second apart; after a longer gap the stream was opened again. */
+const MAX_GAP_MS = 3_000;
+
+/** The samples with rates: a stream begins with one that has none, also when it is opened again. */
+export function withRates<S extends Sample>(samples: readonly S[]): readonly S[] {
+  return samples.filter(({ at }, index) => index > 0 && at - samples[index - 1].at <= MAX_GAP_MS);
+}
+
 /** A history with newer samples. A value that a sample does not have stays as it was. */
 export function withSamples({ at, series }: History, samples: readonly Sample[], names: readonly string[]): History {
   const last = at.at(-1) ?? 0;

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { useWatch } from '../app/live.ts';
+import { liveState, useWatch } from '../app/live.ts';
 import { hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
-import { countText, durationText, rateText, shortCount, sizeText } from '../model/format.ts';
-import { type History, withSamples } from '../model/history.ts';
+import { countText, durationText, rateText, shortCount, sizeText, timeText } from '../model/format.ts';
+import { type History, withRates, withSamples } from '../model/history.ts';
 import { Chart, Sparkline } from '../parts/chart.tsx';
 import { Title } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
@@ -77,12 +77,18 @@ export function Page() {
     setSamples((before) => [...before.slice(1 - MAX_SAMPLES), sampleOf(data as unknown as Now)])
   );
   const now = samples.at(-1);
-  const history = withSamples(value ?? { at: [], series: {} }, samples.slice(1), NAMES); // the first one has no rates
+  const isLost = liveState.value.is === 'lost';
+  const history = withSamples(value ?? { at: [], series: {} }, withRates(samples), NAMES);
   return (
     <>
       <Title>{O.title}</Title>
       {error !== undefined && value === undefined && <Problem error={error} onRetry={reload} />}
-      <Tiles history={history} now={now} />
+      {isLost && now !== undefined && (
+        <p class="warning" role="status">
+          {O.lost(timeText(now.at))}
+        </p>
+      )}
+      <Tiles history={history} now={now} isStale={isLost} />
       <h2>{O.hour}</h2>
       {value !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
       <section class="charts" aria-label={O.hour}>
@@ -117,7 +123,16 @@ function useStoreTile(): TileRow {
   };
 }
 
-function Tiles({ history, now }: { readonly history: History; readonly now: Now | undefined }) {
+function Tiles({
+  history,
+  now,
+  isStale
+}: {
+  readonly history: History;
+  readonly now: Now | undefined;
+  /** The values are no longer current. */
+  readonly isStale: boolean;
+}) {
   const seriesOf = (name: Name) => history.series[name] ?? [];
   const latest = (name: Name) => seriesOf(name).at(-1) ?? now?.values[name];
   const tile = (label: string, name: Name, format: (value: number | undefined) => string, href?: string): TileRow => ({
@@ -147,7 +162,7 @@ function Tiles({ history, now }: { readonly history: History; readonly now: Now 
     { label: O.alarms, value: countText(now?.alarms), href: hrefOf('alarms'), isBad: (now?.alarms ?? 0) > 0 }
   ];
   return (
-    <section class="tiles" aria-label={O.title}>
+    <section class={isStale ? 'tiles stale' : 'tiles'} aria-label={O.title}>
       {rows.map((row) => (
         <Tile key={row.label} row={row} />
       ))}

@@ -57,7 +57,8 @@ export function Chart({ title, at, lines, format, sync, isFromZero = true }: Cha
     };
   }, [labels, chosen, isTable]);
   useEffect(() => drawing.current?.set([at, ...lines.map(({ values }) => values)]), [at, lines]);
-  const latest = lines.map(({ label, values }) => `${label} ${format(values.at(-1) ?? 0)}`).join(', ');
+  const textOf = (value: number | null | undefined) => (value === undefined || value === null ? '–' : format(value));
+  const latest = lines.map(({ label, values }) => `${label} ${textOf(values.at(-1))}`).join(', ');
   return (
     <figure class="chart" aria-labelledby={id}>
       <figcaption id={id}>
@@ -66,7 +67,7 @@ export function Chart({ title, at, lines, format, sync, isFromZero = true }: Cha
           {lines.map(({ label, values, color }) => (
             <span key={label} class="chart-key">
               <span class={`chart-mark line-${color}`} aria-hidden="true" />
-              {label} <b>{format(values.at(-1) ?? 0)}</b>
+              {label} <b>{textOf(values.at(-1))}</b>
             </span>
           ))}
         </span>
@@ -83,11 +84,16 @@ export function Chart({ title, at, lines, format, sync, isFromZero = true }: Cha
   );
 }
 
-function ValueTable({ at, lines, format }: Pick<ChartProps, 'at' | 'lines' | 'format'>) {
+/** The values at the time at which the table was opened: it does not grow while it is read. */
+function ValueTable({ at: atNow, lines: linesNow, format }: Pick<ChartProps, 'at' | 'lines' | 'format'>) {
+  const [{ at, lines }, setShown] = useState({ at: atNow, lines: linesNow });
   const order = at.map((_, index) => at.length - 1 - index);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable with the keyboard
     <div class="chart-place scrolls" tabIndex={0}>
+      <button type="button" class="small" onClick={() => setShown({ at: atNow, lines: linesNow })}>
+        {T.table.reload}
+      </button>
       <table class="plain">
         <thead>
           <tr>

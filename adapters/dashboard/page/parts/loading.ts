@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { liveState } from '../app/live.ts';
 import { RequestError } from '../app/requests.ts';
 import { login } from '../app/session.ts';
 
@@ -35,6 +36,11 @@ export function useLoaded<T>(
   useEffect(() => {
     if (isOpen && isWaiting.current) setAttempt((count) => count + 1);
   }, [isOpen]);
+  const isUnreachable = state.error instanceof RequestError && state.error.status === 0;
+  const isLive = liveState.value.is === 'open';
+  useEffect(() => {
+    if (isLive && isUnreachable) setAttempt((count) => count + 1); // the connection to the broker is back
+  }, [isLive]);
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {

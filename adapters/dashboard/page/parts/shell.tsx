@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { liveRefusal, liveState, retryLive, useWatch } from '../app/live.ts';
+import { liveRefusal, liveState, retryLive, useWatch, watching } from '../app/live.ts';
 import { hrefOf, place } from '../app/place.ts';
 import { loadSession, login, logOut, session } from '../app/session.ts';
 import { chooseTheme, THEMES, type Theme, theme } from '../app/theme.ts';
@@ -173,7 +173,11 @@ function LiveMark() {
   }, [isLost]);
   if (state.is === 'idle') return null;
   const text =
-    state.is === 'lost' ? T.live.again(Math.max(0, Math.ceil((state.againAt - now) / 1000))) : T.live[state.is];
+    state.is === 'lost'
+      ? T.live.again(Math.max(0, Math.ceil((state.againAt - now) / 1000)))
+      : state.is === 'open' && watching.value === 0
+        ? T.live.connected
+        : T.live[state.is];
   return (
     <span
       class={`live live-${state.is}`}
