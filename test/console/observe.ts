@@ -214,6 +214,26 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await tab.close();
   });
 
+  it('collects the values of a pinned topic while another view is shown, and marks those that are cut', async () => {
+    const client = await served.broker.connect({ clientId: 'pinned' });
+    const tab = await served.open('topics?topic=pinned%2Fone');
+    const { page } = tab;
+    await page.getByRole('button', { name: 'Pin', exact: true }).click();
+    const first = page.getByText('1 of the last 100 values');
+    for (let tries = 0; tries < 1_000 && !(await first.isVisible()); tries++)
+      await client.publish('pinned/one', 'short', { qos: 1 });
+    const navigation = page.getByRole('navigation', { name: 'Views' });
+    await navigation.getByRole('link', { name: 'Clients' }).click();
+    await page.getByRole('heading', { name: 'Clients' }).waitFor();
+    await page.locator('.live-text', { hasText: 'connected' }).waitFor();
+    await client.publish('pinned/one', 'x'.repeat(3_000), { qos: 1 });
+    await navigation.getByRole('link', { name: 'Topics' }).click();
+    await page.getByRole('link', { name: 'pinned/one' }).click();
+    await page.getByText('the first 1 kB of 3 kB').first().waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('shows the subscriptions that match a topic, with links to their clients', async () => {
     const tab = await served.open('topics?topic=commands%2F7');
     const { page } = tab;

@@ -55,11 +55,14 @@ export function retryLive(): void {
   live.retry();
 }
 
-/** The number of watches of the view that is shown, without the alarms that the navigation counts. */
+/** The number of watches of the view that is shown, without those of all views. */
 export const watching = signal(0);
 
-/** The watch of the navigation, which every view has. */
-const NAVIGATION = 'navigation';
+/** The watch of pinned topics, which goes on in every view. */
+export const PINS = 'pins';
+
+/** Watches that do not belong to the view. */
+const OF_ALL_VIEWS: ReadonlySet<string> = new Set(['navigation', PINS]);
 
 /**
  * Watch something while a component is shown.
@@ -73,7 +76,7 @@ export function useWatch(name: string, watch: Watch | undefined, listener: Watch
   useEffect(() => {
     if (watch === undefined) return undefined;
     const end = live.watch(name, watch, (data, kind) => latest.current(data, kind));
-    const isOfView = name !== NAVIGATION;
+    const isOfView = !OF_ALL_VIEWS.has(name);
     if (isOfView) watching.value++;
     return () => {
       if (isOfView) watching.value--;

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { liveRefusal, liveState, retryLive, useWatch, watching } from '../app/live.ts';
+import { usePins } from '../app/pins.ts';
 import { hrefOf, place } from '../app/place.ts';
 import { loadSession, login, logOut, session } from '../app/session.ts';
 import { chooseTheme, THEMES, type Theme, theme } from '../app/theme.ts';
@@ -132,6 +133,7 @@ function Navigation({ current }: { readonly current: ViewName | undefined }) {
   const rows = (Object.keys(VIEW_ROWS) as ViewName[]).filter((name) => VIEW_ROWS[name].within === undefined);
   const shown = current && (VIEW_ROWS[current].within ?? current);
   const [alarms, setAlarms] = useState(0);
+  usePins();
   useWatch('navigation', { kind: 'alarms' }, ({ count }) => setAlarms(Number(count)));
   return (
     <>

@@ -1,36 +1,18 @@
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { useWatch } from '../../app/live.ts';
+import { MAX_VALUES, type PinnedValue, pins, togglePin } from '../../app/pins.ts';
 import { hrefOf } from '../../app/place.ts';
 import { diffOf, numbersIn } from '../../model/diff.ts';
-import { timeText } from '../../model/format.ts';
-import { bytesOf, type Form, formOf, shortText, utf8Of } from '../../model/payload.ts';
-import { watchable } from '../../model/tree.ts';
+import { sizeText, timeText } from '../../model/format.ts';
+import { type Form, formOf, shortText, utf8Of } from '../../model/payload.ts';
 import { Chart } from '../../parts/chart.tsx';
 import { Name } from '../../parts/name.tsx';
 import { Forms, useForm } from '../../parts/value.tsx';
 import { T } from '../../texts.ts';
-import type { LiveTopic } from './tree.tsx';
 
 const P = T.topics;
-/** Maximum number of values of a pinned topic, and of pinned topics. */
-const MAX_VALUES = 100;
-const MAX_PINS = 20;
-
-interface Value {
-  readonly at: number;
-  readonly bytes: Uint8Array;
-}
-
-/** The values of pinned topics. They are discarded when the page is closed. */
-const pins = signal<ReadonlyMap<string, readonly Value[]>>(new Map());
-
-/** The pinned topics, whose values are collected while the view is open. */
+/** The pinned topics, whose values are collected while the page is open. */
 export function PinnedTopics({ selected }: { readonly selected: string }) {
   const topics = [...pins.value.keys()];
-  useWatch('pins', topics.length === 0 ? undefined : { kind: 'topics', topics: watchable(topics) }, (data) => {
-    for (const row of (data.rows ?? []) as readonly LiveTopic[]) collect(row);
-  });
   if (topics.length === 0) return null;
   return (
     <p class="pinned-topics">
@@ -44,27 +26,14 @@ export function PinnedTopics({ selected }: { readonly selected: string }) {
   );
 }
 
-function collect({ filter, payload, at }: LiveTopic): void {
-  const before = pins.value.get(filter);
-  if (before === undefined || payload === undefined || before.at(-1)?.at === at) return;
-  const value = { at, bytes: bytesOf(payload) ?? new Uint8Array() };
-  pins.value = new Map(pins.value).set(filter, [...before, value].slice(-MAX_VALUES));
-}
-
 /** The last values of a pinned topic: as a chart, the difference of two of them, and a file. */
 export function Pin({ topic }: { readonly topic: string }) {
   const values = pins.value.get(topic);
   const isPinned = values !== undefined;
-  const toggle = () => {
-    const next = new Map(pins.value);
-    if (isPinned) next.delete(topic);
-    else next.set(topic, []);
-    pins.value = new Map([...next].slice(-MAX_PINS));
-  };
   return (
     <>
       <div class="section-actions">
-        <button type="button" class="small" aria-pressed={isPinned} onClick={toggle}>
+        <button type="button" class="small" aria-pressed={isPinned} onClick={() => togglePin(topic)}>
           {P.pin}
         </button>
         {isPinned && (
@@ -82,15 +51,15 @@ export function Pin({ topic }: { readonly topic: string }) {
 }
 
 /** The list stays as it is while a person reads it: after a value is selected, or the list is scrolled. The chart goes on. */
-function Values({ topic, values }: { readonly topic: string; readonly values: readonly Value[] }) {
-  const [held, setHeld] = useState<readonly Value[]>();
+function Values({ topic, values }: { readonly topic: string; readonly values: readonly PinnedValue[] }) {
+  const [held, setHeld] = useState<readonly PinnedValue[]>();
   const listed = held ?? values;
   const newer = held === undefined ? 0 : values.filter(({ at }) => at > (held.at(-1)?.at ?? 0)).length;
   const hold = () => setHeld((before) => before ?? values);
   const [form, setForm] = useState<Form>();
   const shown = form ?? formOf(values[values.length - 1].bytes, { topic });
   const decode = useForm(shown);
-  const textOf = (value: Value) => decode?.(value.bytes).text ?? '';
+  const textOf = (value: PinnedValue) => decode?.(value.bytes).text ?? '';
   const numbers = values.map((value) => numbersIn(textOf(value)));
   const paths = [...new Set(numbers.flatMap((one) => Object.keys(one)))].slice(0, 20);
   const [chosen, setChosen] = useState<string>();
@@ -136,12 +105,15 @@ function Values({ topic, values }: { readonly topic: string; readonly values: re
         <span class="aside">{held === undefined ? P.pickTwo : T.tail.pausedAt(newer)}</span>
       </div>
       <ul class="pinned" aria-label={P.pickTwo} onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && hold()}>
-        {listed.toReversed().map(({ at, bytes }) => (
+        {listed.toReversed().map(({ at, bytes, payloadBytes }) => (
           <li key={at}>
             <label>
               <input type="checkbox" checked={picked.includes(at)} onChange={() => pick(at)} />
               <span class="number">{timeText(at, { ms: true }).slice(11)}</span>
               <bdi class="pinned-value">{shortText(bytes)}</bdi>
+              {payloadBytes > bytes.length && (
+                <span class="aside"> {T.value.firstOf(sizeText(bytes.length), sizeText(payloadBytes))}</span>
+              )}
             </label>
           </li>
         ))}
@@ -174,11 +146,17 @@ function Difference({ first, second }: { readonly first: string; readonly second
   );
 }
 
-/** Save the values as JSON. Payloads that are not UTF-8 are base64. */
-function save(topic: string, values: readonly Value[]): void {
-  const rows = values.map(({ at, bytes }) => {
+/** Save the values as JSON. Payloads that are not UTF-8 are base64; those of which only the beginning is known have `is_cut`. */
+function save(topic: string, values: readonly PinnedValue[]): void {
+  const rows = values.map(({ at, bytes, payloadBytes }) => {
     const text = utf8Of(bytes);
-    return { topic, at, ...(text === undefined ? { base64: btoa(String.fromCharCode(...bytes)) } : { payload: text }) };
+    const cut = payloadBytes > bytes.length ? { is_cut: true, payload_size: payloadBytes } : {};
+    return {
+      topic,
+      at,
+      ...cut,
+      ...(text === undefined ? { base64: btoa(String.fromCharCode(...bytes)) } : { payload: text })
+    };
   });
   const url = URL.createObjectURL(new Blob([JSON.stringify(rows, null, 1)], { type: 'application/json' }));
   const link = document.createElement('a');
