@@ -76,7 +76,7 @@ export const T = {
     unreachable:
       'The broker cannot be reached. Check that it is running and that this machine can connect to it, then try again.',
     loggedOut: 'The session has ended. Log in again.',
-    forbidden: 'Only administrators may do this. Ask one to do it, or to give your user the tag administrator.',
+    forbidden: 'Only administrators may do this. Ask one to do it, or to give your user the role administrator.',
     notFound: 'The item may have been deleted. Go back to the list and load it again.',
     tooMany: 'Too many attempts. Wait a minute, then try again.',
     unavailable: 'The broker is starting, stopping or overloaded. Try again in a few seconds.',

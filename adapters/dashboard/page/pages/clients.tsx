@@ -145,7 +145,7 @@ function ctlWords(query: ClientQuery): readonly string[] | undefined {
   const used = Object.entries(query).filter(([, value]) => value !== undefined);
   if (used.some(([name]) => name !== '_like_clientid')) return undefined;
   const part = choice('_like_clientid');
-  return part === '' ? ['clients'] : part.startsWith('-') ? ['clients', '--', part] : ['clients', part];
+  return part === '' ? ['clients', 'list'] : ['clients', 'list', '--', part];
 }
 
 function StateOf({ row }: { readonly row: ClientRow }) {

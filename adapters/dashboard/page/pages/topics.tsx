@@ -100,16 +100,12 @@ function Publish({ topic, onDone }: { readonly topic: string; readonly onDone: (
     >
       {(values) => {
         const body = bodyOf(values);
-        const flags = [
-          '-q',
-          `${body.qos}`,
-          ...(body.retain ? ['--retain'] : []),
-          ...(body.clientid ? [`--client=${body.clientid}`] : [])
-        ];
+        const flags = ['-q', `${body.qos}`, ...(body.retain ? ['--retain'] : [])];
+        const isOfCtl = !body.clientid; // `ctl` publishes for no client
         return (
           <CopyAs
             request={{ method: 'POST', path: '/mqtt/publish', body }}
-            ctl={['pub', ...flags, '--', body.topic, body.payload]}
+            ctl={isOfCtl ? ['pub', ...flags, '--', body.topic, body.payload] : undefined}
           />
         );
       }}

@@ -121,7 +121,7 @@ function columnsFor(opened: number | undefined, open: (number: number) => void):
       head: T.client.details,
       isWide: true,
       isMinor: true,
-      cell: ({ record }) => <Name of={restOf(record) || ' '} max={160} />
+      cell: ({ record }) => restOf(record) !== '' && <Name of={restOf(record)} max={160} />
     },
     {
       head: T.topics.payload,
