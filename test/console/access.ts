@@ -109,7 +109,19 @@ describeConsole('Applications and users in the console', (served) => {
 
   it('tells a viewer that applications and users are for administrators', async () => {
     const tab = await served.open('access?tab=apps', 'bob');
-    assert.equal(await tab.page.getByRole('button', { name: 'Add an application' }).isDisabled(), true);
+    for (const [part, name] of [
+      ['apps', 'Add an application'],
+      ['users', 'Add a user']
+    ]) {
+      await tab.page.goto(`${served.base}/access?tab=${part}`);
+      const button = tab.page.getByRole('button', { name });
+      await button.waitFor();
+      assert.equal(await button.isDisabled(), true);
+      assert.match(
+        `${await button.getAttribute('title')}`,
+        /^Only administrators .* to give your user the role administrator\.$/
+      );
+    }
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

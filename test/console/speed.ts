@@ -63,12 +63,13 @@ describeConsole(
         const tab = await openTab(`${served.base}/assets/`, { storageState });
         const began = performance.now();
         await tab.page.goto(`${served.base}/`);
-        await tab.page.locator('.tile-value').first().waitFor();
+        await tab.page.locator('.tile-value', { hasText: /\d/ }).first().waitFor();
+        await tab.page.locator('.tile-value', { hasText: '–' }).first().waitFor({ state: 'detached' });
         const ms = performance.now() - began;
         await tab.close();
         return ms;
       });
-      test.diagnostic(`login ${loginMs.toFixed(0)} ms, overview ${overviewMs.toFixed(0)} ms`);
+      test.diagnostic(`login ${loginMs.toFixed(0)} ms, all values of the overview ${overviewMs.toFixed(0)} ms`);
       assert.ok(loginMs < MAX_FIRST_MS, `the login took ${loginMs} ms`);
       assert.ok(overviewMs < MAX_FIRST_MS, `the overview took ${overviewMs} ms`);
     });

@@ -22,6 +22,9 @@ describeConsole('Traces in the console', (served) => {
     const client = await served.broker.connect({ clientId: '<b>traced</b>' });
     await client.publish('traced/a', 'first', { qos: 1 });
     const published = page.getByRole('button', { name: 'message.publish' });
+    await page
+      .getByRole('row', { name: /\d\d:\d\d:\d\d\.\d{3} message\.publish <b>traced<\/b> traced\/a .*first/ })
+      .waitFor();
     await published.click();
     await page.locator('.below', { hasText: '"payload": "first"' }).waitFor();
     await client.publish('traced/a', 'second', { qos: 1 });
@@ -90,8 +93,17 @@ describeConsole('Traces in the console', (served) => {
   });
 
   it('lets viewers watch a trace, but not start or delete one', async () => {
-    const { id } = served.broker.monitor.traces.start({ clientId: 'meter-1', durationMs: 60_000 });
+    const { id } = served.broker.monitor.traces.start({ clientId: 'watched', durationMs: 60_000 });
     const tab = await served.open(`traces?id=${id}`, 'bob');
+    const client = await served.broker.connect({ clientId: 'watched' });
+    await client.subscribe('watched/+');
+    await client.publish('watched/a', 'seen by bob', { qos: 1 });
+    for (const row of [
+      /client\.connected watched$/,
+      /from the client SUBSCRIBE.*watched\/\+/,
+      /message\.publish.*watched\/a.*seen by bob/
+    ])
+      await tab.page.getByRole('row', { name: row }).first().waitFor();
     for (const name of ['New trace', 'Stop', 'Stop and delete']) {
       const button = tab.page.getByRole('button', { name, exact: true });
       await button.waitFor();
