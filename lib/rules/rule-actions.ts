@@ -4,7 +4,7 @@
 // then output and event are in the head of the entry. An event is detached from its read chunk and kept only if
 // something follows from an outcome, because it holds the whole message.
 
-import { BrokerError, errorText, show } from '../base/errors.ts';
+import { asError, BrokerError, errorText, show } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Value } from '../sql/values.ts';
@@ -42,6 +42,8 @@ interface Counts {
   failed: number;
   /** Number of calls in progress. */
   calls: number;
+  /** The reason of the last outcome, if that was a failure. */
+  lastError: Error | undefined;
 }
 
 /** Called when the outcome of an action is known. */
@@ -259,9 +261,13 @@ export class RuleActionList {
   }
 
   #count(action: RunningAction, isSuccess: boolean, error: unknown): boolean {
-    if (isSuccess) action.counts.success++;
-    else {
-      action.counts.failed++;
+    const { counts } = action;
+    if (isSuccess) {
+      counts.success++;
+      counts.lastError = undefined;
+    } else {
+      counts.failed++;
+      counts.lastError = asError(error);
       reportFailure(action.definition.id, this.#ruleId, this.#parts, error);
     }
     this.#parts.host.counted(isSuccess ? 'actions.success' : 'actions.failure');
@@ -290,7 +296,7 @@ async function makeAction(
     run === undefined ? await parts.targets.open(definition, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
   const action: RunningAction = {
     ...{ definition, made, queue: made instanceof OwnTarget ? made : parts.resources.find(`${params.$resource}`) },
-    counts: { taken: 0, success: 0, failed: 0, calls: 0 },
+    counts: { taken: 0, success: 0, failed: 0, calls: 0, lastError: undefined },
     shown: shownParams(name, params, parts.kinds),
     fallbacks: []
   };
@@ -381,9 +387,11 @@ function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
 function stateOf({ definition, shown, counts, queue, fallbacks }: RunningAction): ActionState {
   const { id, name } = definition;
   const { taken, success, failed } = counts;
+  const lastError = queue?.lastError ?? counts.lastError;
   return {
     ...{ id, name, params: shown, counters: { taken, success, failed } },
     ...(queue instanceof OwnTarget && { size: queue.size }),
+    ...(lastError && { lastError }),
     fallbacks: fallbacks.map(stateOf)
   };
 }

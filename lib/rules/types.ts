@@ -217,6 +217,8 @@ export interface ActionState {
   readonly counters: ActionCounters;
   /** Number of outputs in its queue. Absent if it has none: outputs for a resource wait in the queue of the resource. */
   readonly size?: number;
+  /** The reason why its last run, or the last delivery to its target or resource, failed. Absent after a success. */
+  readonly lastError?: Error;
   readonly fallbacks: readonly ActionState[];
 }
 

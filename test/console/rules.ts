@@ -2,87 +2,114 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { webHook } from '../../adapters/webhook/index.ts';
+import { unreachableSink } from '../rules/app-sink.ts';
 import { startConsole } from '../support/dashboard.ts';
 import { logIn, openTab } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
-describeConsole('Rules', (served) => {
-  it('shows the counters, the state and the samples of a rule as they change, without loading it again', async () => {
-    const { rules } = served.broker;
-    await rules.create({
-      id: 'live',
-      sql: 'SELECT payload.t AS t FROM "live/+" WHERE payload.t > 20',
-      actions: [{ name: 'do_nothing' }]
+describeConsole(
+  'Rules',
+  (served) => {
+    it('shows the counters, the state and the samples of a rule as they change, without loading it again', async () => {
+      const { rules } = served.broker;
+      await rules.create({
+        id: 'live',
+        sql: 'SELECT payload.t AS t FROM "live/+" WHERE payload.t > 20',
+        actions: [{ name: 'do_nothing' }]
+      });
+      const client = await served.broker.connect({ clientId: 'live' });
+      const tab = await served.open('rule?id=live');
+      const { page } = tab;
+      const asked: string[] = [];
+      await page.getByRole('heading', { name: 'live running' }).waitFor();
+      await page.locator('.facts > div', { hasText: /^Matched0$/ }).waitFor();
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+      await client.publish('live/1', '{"t":21}', { qos: 1 });
+      await page.locator('.facts > div', { hasText: /^Matched1$/ }).waitFor();
+      await page.getByRole('row', { name: /do_nothing 1 1 0/ }).waitFor();
+      await page.locator('.samples .result', { hasText: '"t": 21' }).first().waitFor();
+      await rules.update('live', { isEnabled: false });
+      await page.getByRole('heading', { name: 'live off' }).waitFor();
+      await page.getByRole('button', { name: 'Switch on' }).waitFor();
+      await rules.delete('live');
+      await page.getByText('This rule has been deleted').waitFor();
+      assert.deepEqual(
+        asked.filter((path) => /\/api\/rules\b/.test(path)),
+        []
+      );
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
     });
-    const client = await served.broker.connect({ clientId: 'live' });
-    const tab = await served.open('rule?id=live');
-    const { page } = tab;
-    const asked: string[] = [];
-    await page.getByRole('heading', { name: 'live running' }).waitFor();
-    await page.locator('.facts > div', { hasText: /^Matched0$/ }).waitFor();
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
-    await client.publish('live/1', '{"t":21}', { qos: 1 });
-    await page.locator('.facts > div', { hasText: /^Matched1$/ }).waitFor();
-    await page.getByRole('row', { name: /do_nothing 1 1 0/ }).waitFor();
-    await page.locator('.samples .result', { hasText: '"t": 21' }).first().waitFor();
-    await rules.update('live', { isEnabled: false });
-    await page.getByRole('heading', { name: 'live off' }).waitFor();
-    await page.getByRole('button', { name: 'Switch on' }).waitFor();
-    await rules.delete('live');
-    await page.getByText('This rule has been deleted').waitFor();
-    assert.deepEqual(
-      asked.filter((path) => /\/api\/rules\b/.test(path)),
-      []
-    );
-    assert.deepEqual(tab.faults, []);
-    await tab.close();
-  });
 
-  it('tests a statement with an event that has its topic and the members of the payload that it reads', async () => {
-    const tab = await served.open('rule?id=hot');
-    const { page } = tab;
-    const event = page.getByLabel('Event, as JSON');
-    for (let tries = 0; tries < 1_000 && !/^(?!.*clientid).*rooms\/1/s.test(await event.inputValue()); tries++);
-    assert.deepEqual(JSON.parse(await event.inputValue()), { payload: '{"t":21}', topic: 'rooms/1' });
-    await page.getByRole('button', { name: 'Run the test' }).click();
-    await page.locator('.result', { hasText: '"t": 21' }).first().waitFor();
-    assert.deepEqual(tab.faults, []);
-    await tab.close();
-  });
+    it('shows that an action cannot deliver in the state of the rule and beside the action, and links its alarm to the rule', async () => {
+      const { rules } = served.broker;
+      await rules.create({
+        id: 'failing',
+        sql: 'SELECT payload FROM "failing/+"',
+        actions: [{ name: 'app_sink', params: { topic: 't' } }]
+      });
+      const tab = await served.open('rule?id=failing');
+      const { page } = tab;
+      await page.getByRole('heading', { name: 'failing running', exact: true }).waitFor();
+      await served.broker.publish('failing/1', '1');
+      await page.getByRole('heading', { name: 'failing running, an action fails' }).waitFor();
+      await page.getByText(/The last delivery failed and is tried again: down/).waitFor();
+      await page.locator('.warned', { hasText: '1' }).waitFor();
+      assert.deepEqual(await seriousFindings(tab), []);
+      await page.goto(`${new URL(page.url()).origin}${new URL(page.url()).pathname.replace(/rule$/, 'rules')}`);
+      await page.getByRole('row', { name: /failing running, an action fails/ }).waitFor();
+      await rules.delete('failing');
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
 
-  it('adds a resource whose target can be reached, changes, checks and deletes it, and lets viewers add none', async () => {
-    const without = await served.open('rules?tab=resources', 'bob');
-    await without.page.getByText('No types of resources are registered').waitFor();
-    assert.equal(await without.page.getByRole('button', { name: 'Add a resource' }).isDisabled(), true);
-    await without.close();
-    await using server = await startConsole({}, { rules: { resources: [webHook()] } });
-    const base = `http://127.0.0.1:${server.port}`;
-    const tab = await openTab(`${base}/rules?tab=resources`);
-    await logIn(tab, 'ann');
-    const { page } = tab;
-    const dialog = page.getByRole('dialog');
-    await page.getByText('There are no resources').waitFor();
-    await page.getByRole('button', { name: 'Add a resource' }).click();
-    await dialog.getByLabel('Id').fill('target');
-    await dialog.getByLabel(/URL/).first().fill('http://127.0.0.1:1/');
-    await dialog.getByRole('button', { name: 'Save' }).click();
-    await dialog.getByRole('alert').filter({ hasText: 'Test Creating Resource Failed' }).waitFor();
-    assert.equal(await server.broker.rules.resources.get('target'), undefined);
-    await dialog.getByLabel(/URL/).first().fill(`${base}/`);
-    await dialog.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('cell', { name: 'target' }).waitFor();
-    assert.deepEqual(await seriousFindings(tab), []);
-    await page.getByRole('button', { name: 'Change' }).click();
-    await dialog.getByLabel('Description').fill('my target');
-    await dialog.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('my target').waitFor();
-    await page.getByRole('button', { name: 'Check' }).click();
-    await dialog.getByRole('button', { name: 'Check' }).click();
-    await page.getByText('The target can be reached').waitFor();
-    await page.getByRole('button', { name: 'Delete' }).click();
-    await dialog.getByRole('button', { name: 'Delete' }).click();
-    await page.getByText('There are no resources').waitFor();
-    assert.deepEqual(tab.faults, []);
-    await tab.close();
-  });
-});
+    it('tests a statement with an event that has its topic and the members of the payload that it reads', async () => {
+      const tab = await served.open('rule?id=hot');
+      const { page } = tab;
+      const event = page.getByLabel('Event, as JSON');
+      for (let tries = 0; tries < 1_000 && !/^(?!.*clientid).*rooms\/1/s.test(await event.inputValue()); tries++);
+      assert.deepEqual(JSON.parse(await event.inputValue()), { payload: '{"t":21}', topic: 'rooms/1' });
+      await page.getByRole('button', { name: 'Run the test' }).click();
+      await page.locator('.result', { hasText: '"t": 21' }).first().waitFor();
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
+    it('adds a resource whose target can be reached, changes, checks and deletes it, and lets viewers add none', async () => {
+      const without = await served.open('rules?tab=resources', 'bob');
+      await without.page.getByText('No types of resources are registered').waitFor();
+      assert.equal(await without.page.getByRole('button', { name: 'Add a resource' }).isDisabled(), true);
+      await without.close();
+      await using server = await startConsole({}, { rules: { resources: [webHook()] } });
+      const base = `http://127.0.0.1:${server.port}`;
+      const tab = await openTab(`${base}/rules?tab=resources`);
+      await logIn(tab, 'ann');
+      const { page } = tab;
+      const dialog = page.getByRole('dialog');
+      await page.getByText('There are no resources').waitFor();
+      await page.getByRole('button', { name: 'Add a resource' }).click();
+      await dialog.getByLabel('Id').fill('target');
+      await dialog.getByLabel(/URL/).first().fill('http://127.0.0.1:1/');
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await dialog.getByRole('alert').filter({ hasText: 'Test Creating Resource Failed' }).waitFor();
+      assert.equal(await server.broker.rules.resources.get('target'), undefined);
+      await dialog.getByLabel(/URL/).first().fill(`${base}/`);
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await page.getByRole('cell', { name: 'target' }).waitFor();
+      assert.deepEqual(await seriousFindings(tab), []);
+      await page.getByRole('button', { name: 'Change' }).click();
+      await dialog.getByLabel('Description').fill('my target');
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('my target').waitFor();
+      await page.getByRole('button', { name: 'Check' }).click();
+      await dialog.getByRole('button', { name: 'Check' }).click();
+      await page.getByText('The target can be reached').waitFor();
+      await page.getByRole('button', { name: 'Delete' }).click();
+      await dialog.getByRole('button', { name: 'Delete' }).click();
+      await page.getByText('There are no resources').waitFor();
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+  },
+  { streams: { sinks: [unreachableSink()] } }
+);

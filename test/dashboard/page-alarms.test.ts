@@ -29,6 +29,15 @@ describe('Links from alarms to their causes', () => {
     assert.equal(causeOf('outbox_failing:webhook:x')?.view, 'webhooks');
     assert.equal(causeOf('outbox_failing:x')?.view, 'rules');
   });
+
+  it('opens the rule whose action cannot deliver, and the resources if one cannot', () => {
+    const rule = { view: 'rule', choices: { id: 'rule:1' } };
+    assert.deepEqual(causeOf('outbox_failing:action rest_16:0 of rule rule:1'), rule);
+    assert.deepEqual(causeOf('outbox_overflow:action rest_16:0 of rule rule:1'), rule);
+    const resources = { view: 'rules', choices: { tab: 'resources' } };
+    assert.deepEqual(causeOf('outbox_failing:resource:hook'), resources);
+    assert.deepEqual(causeOf('resource/web_hook/hook/down'), resources);
+  });
 });
 
 describe('A list that changes while it is read', () => {

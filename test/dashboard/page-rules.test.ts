@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
   eventOf,
+  failingAction,
   type LiveRule,
   paramOf,
   secretsIn,
@@ -56,7 +57,9 @@ describe('Rules', () => {
     const action = (id: string) => ({
       id,
       name: 'republish',
-      metrics: [{ node: 'n', taken: 0, success: 0, failed: 0 }]
+      metrics: [{ node: 'n', taken: 0, success: 0, failed: 0 }],
+      last_error: undefined as string | undefined,
+      fallbacks: []
     });
     const rule = {
       id: 'r',
@@ -68,7 +71,9 @@ describe('Rules', () => {
     const live: LiveRule = {
       state: 'idle',
       counters: { matched: 3, passed: 1, exception: 0, noResult: 2, speed: 0.3, speedMax: 0.5 },
-      actions: [{ id: 'one', counters: { taken: 1, success: 0, failed: 1 }, waiting: 4 }],
+      actions: [
+        { id: 'one', counters: { taken: 1, success: 0, failed: 1 }, waiting: 4, lastError: 'down', fallbacks: [] }
+      ],
       sampledAt: 5
     };
     const { enabled, metrics, actions } = withLive(rule, live);
@@ -78,6 +83,9 @@ describe('Rules', () => {
     ]);
     assert.deepEqual(actions[0].metrics, [{ node: 'n', taken: 1, success: 0, failed: 1, waiting: 4 }]);
     assert.equal(actions[1], rule.actions[1]);
+    assert.equal(failingAction(rule.actions), undefined);
+    assert.equal(failingAction(actions)?.last_error, 'down');
+    assert.equal(failingAction([{ ...action('first'), fallbacks: actions }])?.id, 'one');
     assert.equal(withLive(rule, { ...live, state: 'gone' }), rule);
     assert.equal(withLive(rule, undefined), rule);
   });

@@ -60,9 +60,11 @@ describe('an action that names a sink of streams', () => {
     assert.deepEqual([sink.sent, await countersOf(broker)], [[], { taken: 1, success: 0, failed: 0 }]);
     const [action] = (await broker.rules.get('r'))?.actions ?? [];
     assert.deepEqual([action.size, action.fallbacks[0].size], [1, undefined]);
+    assert.deepEqual([action.lastError?.message, action.fallbacks[0].lastError], ['not now', undefined]);
     fault = undefined;
     await kit.clock.advance('1s');
     assert.deepEqual([sink.sent, failed], [['t: {"n":1}'], []]);
+    assert.equal((await broker.rules.get('r'))?.actions[0].lastError, undefined);
     assert.equal((await broker.rules.get('r'))?.actions[0].size, 0);
     fault = new SendError('never', { isFinal: true });
     await broker.publish('a', '{"n":2}');
@@ -407,7 +409,9 @@ describe('an action that names a sink of streams', () => {
       const [{ id, name, params }] = created.actions;
       const changed = await rules.update('r', { actions: ['do_nothing', { name, params }] });
       const counters = { taken: 1, success: 0, failed: 0 };
-      assert.deepEqual(changed.actions[1], { ...created.actions[0], counters, size: 1 });
+      const { lastError, ...kept } = changed.actions[1];
+      assert.equal(lastError?.message, 'down');
+      assert.deepEqual(kept, { ...created.actions[0], counters, size: 1 });
       const other = await rules.update('r', {
         actions: [given, { name, params: { ...params, topic: 'u', token: 'other' } }]
       });

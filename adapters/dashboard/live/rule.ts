@@ -1,4 +1,4 @@
-import type { Broker, RuleSamples, StreamRuleSamples } from '../../../lib/index.ts';
+import type { ActionState, Broker, RuleSamples, StreamRuleSamples } from '../../../lib/index.ts';
 import type { LiveKind } from './live-kind.ts';
 import { textIn, wrong } from './params.ts';
 
@@ -47,8 +47,12 @@ async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> 
   }
   const sampledAt = lastOf(await broker.rules.samples(id));
   const rule = await broker.rules.get(id);
-  const actions = rule?.actions.map(({ id, counters, size: waiting }) => ({ id, counters, waiting }));
+  const actions = rule?.actions.map(shownAction);
   return { state: rule?.state, reason: rule?.reason, counters: rule?.counters, actions, sampledAt };
+}
+
+function shownAction({ id, counters, size: waiting, lastError, fallbacks }: ActionState): object {
+  return { id, counters, waiting, lastError: lastError?.message, fallbacks: fallbacks.map(shownAction) };
 }
 
 /** The time of the last sample, in milliseconds since 1970; 0: there is none. */

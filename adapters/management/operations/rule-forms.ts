@@ -17,6 +17,9 @@ const RULE_ACTION = componentOf('ActionOfRule', {
   name: text('The name of the action'),
   params: anyObject('The parameters as they were given, with ****** for secrets'),
   metrics: listOf(ACTION_METRICS),
+  last_error: optional(
+    text('Why its last run, or the last delivery to its target or resource, has failed; absent after a success')
+  ),
   fallbacks: listOf(anyObject(), 'The actions that run if this one has failed, in the same form')
 });
 const RULE_METRICS = componentOf('RuleMetrics', {
@@ -96,7 +99,7 @@ export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
 }
 
 function shownActionOfRule(
-  { id, name, params, counters, size, fallbacks }: ActionState,
+  { id, name, params, counters, size, lastError, fallbacks }: ActionState,
   node: string
 ): Shown<typeof RULE_ACTION> {
   const { success, failed, taken } = counters;
@@ -105,6 +108,7 @@ function shownActionOfRule(
     name,
     params: { ...params },
     metrics: [{ node, success, failed, taken, ...(size === undefined ? {} : { waiting: size }) }],
+    ...(lastError && { last_error: lastError.message }),
     fallbacks: fallbacks.map((fallback) => ({ ...shownActionOfRule(fallback, node) }))
   };
 }

@@ -167,6 +167,11 @@ export class OwnTarget implements SendingAction {
     return this.queue.size;
   }
 
+  /** See `TargetQueue.lastError`. */
+  get lastError(): Error | undefined {
+    return this.queue.lastError;
+  }
+
   /** See `TargetQueue.add`. */
   add(...entry: Parameters<TargetQueue['add']>): void {
     this.queue.add(...entry);

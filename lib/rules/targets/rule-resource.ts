@@ -64,6 +64,11 @@ export class RuleResource {
     return this.#opener.isAlive;
   }
 
+  /** The reason why its target could not be reached, or why the last delivery failed. */
+  get lastError(): Error | undefined {
+    return this.#opener.lastError ?? this.#queue.lastError;
+  }
+
   get state(): ResourceState {
     const { id, definition, isAlive, isPersisted } = this;
     const { type, config, description, createdAt } = definition;
@@ -71,7 +76,7 @@ export class RuleResource {
     return {
       ...{ id, type, description, isAlive, createdAt, isPersisted },
       config: kind === undefined ? hideAll(config) : hideSecrets(kind.params, config),
-      lastError: this.#opener.lastError ?? this.#queue.lastError,
+      lastError: this.lastError,
       size: this.#queue.size
     };
   }

@@ -16,8 +16,10 @@ const CAUSES: readonly (readonly [
   ['client_rejected', 'access', { tab: 'rights' }],
   ['outbox_failing:webhook:', 'webhooks'],
   ['outbox_overflow:webhook:', 'webhooks'],
+  ['outbox_failing:resource:', 'rules', { tab: 'resources' }],
+  ['outbox_overflow:resource:', 'rules', { tab: 'resources' }],
   ['outbox_', 'rules'],
-  ['resource/', 'rules'],
+  ['resource/', 'rules', { tab: 'resources' }],
   ['bridge_', 'bridges'],
   ['store_', 'node'],
   ['memory_high_watermark', 'overview'],
@@ -26,10 +28,15 @@ const CAUSES: readonly (readonly [
   ['system_memory_high_watermark', 'node']
 ];
 
+/** An alarm about the deliveries of an action. Ids of rules contain no spaces. */
+const OF_ACTION = /^outbox_(?:failing|overflow):action \S+ of rule (\S+)$/;
+
 /** The place that shows the cause of an alarm; undefined: an alarm of the app. */
 export function causeOf(
   id: string
 ): { readonly view: ViewName; readonly choices: Readonly<Record<string, string>> } | undefined {
+  const [, rule] = OF_ACTION.exec(id) ?? [];
+  if (rule !== undefined) return { view: 'rule', choices: { id: rule } };
   const row = CAUSES.find(([begin]) => id.startsWith(begin));
   if (row === undefined) return undefined;
   const [begin, view, choices = {}, rest] = row;

@@ -60,17 +60,22 @@ export function textOfParam(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value, null, 1) : `${value}`;
 }
 
+/** An action as the live stream has it. */
+interface LiveAction {
+  readonly id: string;
+  readonly counters: Readonly<Record<'taken' | 'success' | 'failed', number>>;
+  readonly waiting?: number;
+  readonly lastError?: string;
+  readonly fallbacks: readonly LiveAction[];
+}
+
 /** The counters of a rule as the live stream has them. */
 export interface LiveRule {
   /** `gone`: the rule was deleted. */
   readonly state: 'connected' | 'idle' | 'disconnected' | 'gone';
   readonly reason?: string;
   readonly counters: Readonly<Record<'matched' | 'passed' | 'exception' | 'noResult' | 'speed' | 'speedMax', number>>;
-  readonly actions: readonly {
-    readonly id: string;
-    readonly counters: Readonly<Record<'taken' | 'success' | 'failed', number>>;
-    readonly waiting?: number;
-  }[];
+  readonly actions: readonly LiveAction[];
   /** The time of the last sample. */
   readonly sampledAt: number;
 }
@@ -81,7 +86,41 @@ interface Running {
   readonly state: string;
   readonly reason?: string | undefined;
   readonly metrics: readonly object[];
-  readonly actions: readonly { readonly id: string; readonly metrics: readonly object[] }[];
+  readonly actions: readonly ActionLike[];
+}
+
+/** An action as the interface has it. Its fallbacks have the same form. */
+interface ActionLike {
+  readonly id: string;
+  readonly metrics: readonly object[];
+  readonly last_error?: string | undefined;
+  readonly fallbacks: readonly object[];
+}
+
+/** An action of a rule or one of its fallbacks that has failed last. @returns undefined: none */
+export function failingAction<Action extends ActionLike>(actions: readonly Action[]): Action | undefined {
+  for (const action of actions) {
+    const found = action.last_error === undefined ? failingAction(action.fallbacks as readonly Action[]) : action;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function withLiveActions<Action extends ActionLike>(
+  actions: readonly Action[],
+  live: readonly LiveAction[]
+): readonly Action[] {
+  const now = new Map(live.map((action) => [action.id, action]));
+  return actions.map((action) => {
+    const found = now.get(action.id);
+    if (found === undefined) return action;
+    return {
+      ...action,
+      metrics: [{ ...action.metrics[0], ...found.counters, waiting: found.waiting }],
+      last_error: found.lastError,
+      fallbacks: withLiveActions(action.fallbacks as readonly Action[], found.fallbacks)
+    };
+  });
 }
 
 /** A rule with its present state and counters. @param live undefined: not known yet */
@@ -89,12 +128,7 @@ export function withLive<Rule extends Running>(rule: Rule, live: LiveRule | unde
   if (live === undefined || live.state === 'gone') return rule;
   const { state, reason, counters } = live;
   const { noResult, speedMax, ...same } = counters;
-  const now = new Map(live.actions.map((action) => [action.id, action]));
-  const actions = rule.actions.map((action) => {
-    const found = now.get(action.id);
-    if (found === undefined) return action;
-    return { ...action, metrics: [{ ...action.metrics[0], ...found.counters, waiting: found.waiting }] };
-  });
+  const actions = withLiveActions(rule.actions, live.actions);
   const metrics = [{ ...rule.metrics[0], ...same, no_result: noResult, speed_max: speedMax }];
   return { ...rule, enabled: state !== 'idle', state, reason, metrics, actions };
 }

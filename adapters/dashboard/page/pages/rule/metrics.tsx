@@ -1,5 +1,8 @@
+import { hrefOf } from '../../app/place.ts';
 import { countText, rateText } from '../../model/format.ts';
+import { failingAction } from '../../model/rules.ts';
 import { Facts } from '../../parts/facts.tsx';
+import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
 import type { RuleRow } from './row.tsx';
@@ -43,10 +46,36 @@ export function Metrics({
             { head: R.taken, isNumber: true, cell: ({ metrics: [one] }) => countText(one?.taken) },
             { head: R.successes, isNumber: true, cell: ({ metrics: [one] }) => countText(one?.success) },
             { head: R.failures, isNumber: true, cell: ({ metrics: [one] }) => countText(one?.failed) },
-            { head: R.waits, isNumber: true, cell: ({ metrics: [one] }) => countText(one?.waiting ?? 0) }
+            { head: R.waits, isNumber: true, cell: (action) => <Waiting action={action} /> }
           ]}
+          below={(action) => <LastError action={action} />}
         />
       </section>
     </div>
+  );
+}
+
+/** Number of outputs in the queue of an action. Marked while its deliveries fail. */
+function Waiting({ action: { metrics, last_error } }: { readonly action: RuleRow['actions'][number] }) {
+  const waiting = metrics[0]?.waiting ?? 0;
+  return <span class={waiting > 0 && last_error !== undefined ? 'warned' : ''}>{countText(waiting)}</span>;
+}
+
+/** The reason why an action, or one of its fallbacks, failed last. */
+function LastError({ action }: { readonly action: RuleRow['actions'][number] }) {
+  const failing = failingAction([action]);
+  if (failing?.last_error === undefined) return null;
+  const isRetrying = (failing.metrics[0]?.waiting ?? 0) > 0;
+  return (
+    <p class="warning">
+      {isRetrying ? R.retrying : R.lastError}: {failing !== action && `${failing.name}: `}
+      <Name of={failing.last_error} max={400} />
+      {'$resource' in failing.params && (
+        <>
+          {' '}
+          <a href={hrefOf('rules', { tab: 'resources' })}>{R.showResources}</a>
+        </>
+      )}
+    </p>
   );
 }

@@ -4,6 +4,7 @@ import { shortTimeText, timeText } from '../../model/format.ts';
 import { useFresh } from '../../parts/fresh.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Problem } from '../../parts/problem.tsx';
+import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
 import { offered } from './test-run.tsx';
 
@@ -79,7 +80,7 @@ function Sample({
           {message}
         </p>
       )}
-      <pre class="result">{JSON.stringify(output ?? (columns && inOrder(columns)) ?? value, null, 2)}</pre>
+      <Result>{JSON.stringify(output ?? (columns && inOrder(columns)) ?? value, null, 2)}</Result>
     </div>
   );
 }

@@ -9,6 +9,7 @@ import { exampleEvent } from '../../model/sample-event.ts';
 import type { TailRow } from '../../model/tail.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Field } from '../../parts/fields.tsx';
+import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
 import type { Language } from './words.ts';
 
@@ -91,7 +92,7 @@ export function TestRun({
           </button>
         )}
       </div>
-      <Result text={result} />
+      <Output text={result} />
     </section>
   );
 }
@@ -112,15 +113,13 @@ function useExample(
   return [filter, example];
 }
 
-function Result({ text: result }: { readonly text: string | undefined }) {
+function Output({ text: result }: { readonly text: string | undefined }) {
   return (
     <>
       {result !== undefined && (
         <>
           <h3>{R.output}</h3>
-          <pre class="result" role="status">
-            {result}
-          </pre>
+          <Result role="status">{result}</Result>
         </>
       )}
     </>

@@ -4,6 +4,7 @@ import { type InputSample, rowsOfInputs } from '../../model/streams.ts';
 import { useFresh } from '../../parts/fresh.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Problem } from '../../parts/problem.tsx';
+import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
 import { offered } from './test-run.tsx';
 
@@ -82,7 +83,7 @@ function Shown({ sample: { at, node, cut, rows, values, message, reason } }: { r
         </span>
         <span class="aside">{reason ?? node}</span>
       </p>
-      <pre class="result">{message ?? (rows ?? [values]).map((row) => JSON.stringify(row)).join('\n')}</pre>
+      <Result>{message ?? (rows ?? [values]).map((row) => JSON.stringify(row)).join('\n')}</Result>
     </div>
   );
 }

@@ -7,6 +7,7 @@ import { bytesOf, utf8Of } from '../../model/payload.ts';
 import { type Definition, exampleRows, filterOf, rowOfMessage, type TestRow } from '../../model/streams.ts';
 import type { TailRow } from '../../model/tail.ts';
 import { Field } from '../../parts/fields.tsx';
+import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
 
 const S = T.streamRules;
@@ -142,9 +143,7 @@ function Shown({ outcome: { emissions, errors } }: { readonly outcome: Outcome }
       <h3>{S.outputs(emissions.length)}</h3>
       {emissions.length === 0 && errors.length === 0 && <p class="aside">{S.noOutput}</p>}
       {emissions.length > 0 && (
-        <pre class="result">
-          {emissions.map((rows) => rows.map((row) => JSON.stringify(row)).join('\n')).join('\n\n')}
-        </pre>
+        <Result>{emissions.map((rows) => rows.map((row) => JSON.stringify(row)).join('\n')).join('\n\n')}</Result>
       )}
       {errors.map((error, index) => (
         <p key={index} class="problem-message">

@@ -8,6 +8,7 @@ import type { FieldRow } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { InputError, Problem } from '../../parts/problem.tsx';
+import { Result } from '../../parts/result.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
 
@@ -115,7 +116,7 @@ function Details({ name }: { readonly name: string }) {
           </li>
         ))}
       </ul>
-      <pre class="result">{value.content}</pre>
+      <Result>{value.content}</Result>
     </div>
   );
 }

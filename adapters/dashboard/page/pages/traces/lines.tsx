@@ -6,6 +6,7 @@ import { isRefusal, MAX_LINES, NO_LINES, restOf, resumedLines, type TraceLine, w
 import { CopyAs } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { Name } from '../../parts/name.tsx';
+import { Result } from '../../parts/result.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
 
@@ -68,9 +69,9 @@ export function Lines({ id, isOfApp }: { readonly id: number; readonly isOfApp: 
           rowClass={({ record }) => (isRefusal(record) ? 'mqtt-bad' : '')}
           below={({ number, record }) =>
             number === opened && (
-              <pre class="result" dir="ltr">
+              <Result dir="ltr">
                 <bdi>{JSON.stringify(record, null, 2)}</bdi>
-              </pre>
+              </Result>
             )
           }
           empty={R.waiting}

@@ -2,6 +2,9 @@ import { T } from '../../texts.ts';
 import { described } from '../problem.tsx';
 import type { Fault } from './editor.tsx';
 
+/** The documented beginning of refusals, which says nothing to a person. */
+const REFUSAL = /^Bad Arguments: (?:[a-z_]+: )?/;
+
 /** Errors and hints about a statement, and the reason if it could not be saved. */
 export function Faults({
   fault,
@@ -12,6 +15,7 @@ export function Faults({
   readonly hints: readonly string[];
   readonly error: unknown;
 }) {
+  const refusal = error === undefined ? undefined : described(error).message.replace(REFUSAL, '');
   return (
     <>
       {fault !== undefined && (
@@ -24,9 +28,9 @@ export function Faults({
           {hint}
         </p>
       ))}
-      {error !== undefined && (
+      {refusal !== undefined && !(fault !== undefined && refusal.includes(fault.message)) && (
         <pre class="problem problem-message" role="alert">
-          {described(error).message}
+          {refusal}
         </pre>
       )}
     </>
