@@ -56,6 +56,11 @@ export class Streams {
     return this.#service?.rules.byId ?? new Map();
   }
 
+  /** The topic filters from which a rule reads messages of this broker; undefined if it may read others. */
+  topicsOf(rule: string): readonly string[] | undefined {
+    return this.#service?.topicsOf(rule);
+  }
+
   /** The sinks, as actions of broker rules. */
   async sinkActions(): Promise<SinkAction[]> {
     return (await this.#load()).sinkActions(this.#host.isOpen);

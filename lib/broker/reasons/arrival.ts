@@ -246,6 +246,7 @@ function withoutGeneral(
   { rule }: ArrivalQuestion,
   states: readonly DerivedCause[]
 ): readonly TimedCause[] {
+  if (states.some(({ code }) => code === 'from_unmatched')) return []; // its errors are about other topics
   const isKnown = !isMissed || rule !== undefined || states.some(({ code }) => code === 'no_subscriber');
   return isKnown ? recorded.filter(({ cause }) => cause.code !== 'no_subscriber') : recorded;
 }

@@ -6,7 +6,7 @@ import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/re
 import type { RuleState } from '../../rules/types.ts';
 import { encodeJson } from '../../sql/json.ts';
 import type { Value } from '../../sql/values.ts';
-import { matches } from '../../topics/topic.ts';
+import { innerFilter, matches } from '../../topics/topic.ts';
 import type { Rules } from '../computing/rules.ts';
 import type { Streams } from '../computing/streams.ts';
 
@@ -37,13 +37,8 @@ async function ofRule(
 ): Promise<DerivedCauses> {
   const known = { rule: cut(rule), topic: cut(topic) };
   const { topics } = state;
-  if (!topics.some((name) => isEventName(name) || matches(name, topic))) {
-    const filters = topics.map((name) => JSON.stringify(name)).join(', ');
-    return {
-      causes: [derived('from_unmatched', now, { ...known, detail: cut(`FROM has ${filters}`) })],
-      isComplete: true
-    };
-  }
+  if (!topics.some((name) => isEventName(name) || matches(name, topic)))
+    return { causes: [unmatched(known, topics, now)], isComplete: true };
   const isStopped = state.state !== 'connected';
   const stopped = isStopped
     ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
@@ -60,6 +55,16 @@ async function ofRule(
   return { causes: stopped, otherwise: [excluded], isComplete: false };
 }
 
+/** The cause that a rule reads other topics. */
+function unmatched(
+  known: { readonly rule: string; readonly topic: string },
+  filters: readonly string[],
+  now: number
+): DerivedCause {
+  const names = filters.map((filter) => JSON.stringify(filter)).join(', ');
+  return derived('from_unmatched', now, { ...known, detail: cut(`it reads ${names}`) });
+}
+
 /** Tell whether a name after FROM is that of an event, from which a rule selects as well. */
 function isEventName(name: string): boolean {
   return name.startsWith('$events/');
@@ -69,14 +74,17 @@ function isBy(publisher: string | undefined, clientId: string | undefined): bool
   return publisher === undefined || clientId === undefined || clientId === cut(publisher);
 }
 
-async function ofStreamRule({ rule, now }: RuleQuestion, { api }: Streams): Promise<DerivedCauses> {
+async function ofStreamRule({ rule, topic, now }: RuleQuestion, streams: Streams): Promise<DerivedCauses> {
   const known = { rule: cut(rule) };
-  const { rules } = api;
+  const { rules } = streams.api;
   if ((await rules.get(rule)) === undefined)
     return { causes: [derived('rule_stopped', now, { ...known, detail: 'no rule has this id' })], isComplete: true };
   const { state, text } = await rules.status(rule);
   if (state !== 'connected')
     return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };
+  const filters = streams.topicsOf(rule);
+  if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic)))
+    return { causes: [unmatched({ ...known, topic: cut(topic) }, filters, now)], isComplete: true };
   const { rejected } = await rules.samples(rule);
   const causes = rejected.map(({ at, reason, values }) =>
     reason === 'late'

@@ -42,7 +42,7 @@ export function mqttSource(messages: SourceMessages, remote?: SourceType): Sourc
 }
 
 /** The topic filters of DATASOURCE, which are separated by commas. */
-function topicFilters(datasource: string): string[] {
+export function topicFilters(datasource: string): string[] {
   return datasource.split(',').map((filter) => filter.trim());
 }
 

@@ -293,8 +293,21 @@ describe('The causes of a rule', () => {
     assert.equal(isComplete, true);
     assert.deepEqual(
       causes.map(({ text }) => text),
-      ['Rule "typo" does not select from topic "meter/4": FROM has "meters/#".']
+      ['Rule "typo" does not select from topic "meter/4": it reads "meters/#".']
     );
+  });
+
+  it('names the topics of the streams of a rule that reads others, and no error of another topic', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    broker.on('error', () => undefined);
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="oven/+", FORMAT="json")');
+    await broker.streams.rules.create({ id: 'oven', sql: 'SELECT t FROM s WHERE t > 80', actions: [() => undefined] });
+    await broker.publish('oven/2', 'no json');
+    await clock.advance(200);
+    assert.deepEqual(await codesOf(broker, { topic: 'ovens/2', rule: 'oven' }), ['from_unmatched']);
+    assert.match(await textOf(broker, { topic: 'ovens/2', rule: 'oven' }, 'from_unmatched'), /it reads "oven\/\+"\.$/);
+    assert.deepEqual(await codesOf(broker, { topic: 'oven/2', rule: 'oven' }), ['payload_invalid']);
   });
 
   it('tells that WHERE has excluded messages of which no example is kept', async () => {
