@@ -228,7 +228,10 @@ function declareTests(served: ServedConsole): void {
       return text;
     };
     const body = '{"id":"plant","typ":"mqtt","props":{"server":"tcp://<login>@plant:1883","password":"<password>"}}';
-    assert.equal(await copied('Copy as ctl'), `printf %s '${body}' | embermq ctl stream add-connection -`);
+    assert.equal(
+      await copied('Copy as ctl'),
+      `printf %s '${body}' | embermq ctl --rules-url=${served.base}/streams stream add-connection -`
+    );
     assert.match(await copied('Copy as curl'), /^curl -u ann -X POST .*\/base\/console\/streams\/connections$/);
     assert.deepEqual(tab.faults, []);
     await tab.close();

@@ -42,6 +42,15 @@ export function curlText(
   return [...parts, quoted(base + target)].join(' ');
 }
 
+/** The URL of the console of `serve` as people open it: ctl needs no URL then. */
+const IS_DEFAULT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\]):18083\/$/;
+
+/** The flag that `ctl` needs to reach the broker of a page. @param console the URL of the console, with a slash at its end */
+export function urlFlag(console: string, of: 'api' | 'streams'): readonly string[] {
+  if (IS_DEFAULT.test(console)) return [];
+  return [`--${of === 'api' ? 'url' : 'rules-url'}=${console}${of}`];
+}
+
 /** Flags with their values, for `ctlText`. Those without a value are left out. */
 export function flagWords(flags: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(flags).flatMap(([name, text]) =>

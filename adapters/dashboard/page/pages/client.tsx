@@ -46,6 +46,9 @@ export function Page() {
         <button type="button" disabled={isLoading} onClick={reload}>
           {T.table.reload}
         </button>
+        {value && !isGone && (
+          <CopyAs request={{ path: `/x/sessions/${encodeURIComponent(id)}` }} ctl={['sessions', 'show', '--', id]} />
+        )}
         {value && !isGone && <Actions id={id} session={value} onDone={changed} />}
         {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} onDone={changed} />}
       </Head>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { urlOf } from '../app/mount.ts';
 import { session } from '../app/session.ts';
-import { type CopiedRequest, ctlText, curlText } from '../model/copy.ts';
+import { type CopiedRequest, ctlText, curlText, urlFlag } from '../model/copy.ts';
 import { T } from '../texts.ts';
 import { Icon } from './icons.tsx';
 import { notify, notifyProblem } from './notices.tsx';
@@ -41,7 +41,9 @@ export function CopyAs({ request, of = 'api', ctl, input }: Copied) {
   return (
     <span class="copy-as">
       <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf(of), name, request)} />
-      {ctl && <CopyButton label={T.copy.ctl} text={ctlText(ctl, input)} />}
+      {ctl && (
+        <CopyButton label={T.copy.ctl} text={ctlText([...urlFlag(location.origin + urlOf(''), of), ...ctl], input)} />
+      )}
     </span>
   );
 }

@@ -1,6 +1,7 @@
 import type { DataOf } from '../../../../management/client/index.ts';
 import { choice, choose, place } from '../../app/place.ts';
 import { get } from '../../app/requests.ts';
+import { flagWords } from '../../model/copy.ts';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/facts.tsx';
 import { type FieldRow, Form } from '../../parts/fields.tsx';
@@ -72,7 +73,17 @@ function AnswerView() {
         <h2>
           <Badge kind={KINDS[value.access]}>{A.answers[value.access]}</Badge> {value.is_superuser && A.superuser}
         </h2>
-        <CopyAs request={{ path: '/x/rights', query }} />
+        <CopyAs
+          request={{ path: '/x/rights', query }}
+          ctl={[
+            'rights',
+            ...flagWords({ client: clientid, user: username, address: ip_address }),
+            '--ask',
+            '--',
+            query.action,
+            topic
+          ]}
+        />
       </div>
       <p class="aside">{A.stepsAbout}</p>
       <Table<Step>

@@ -1,4 +1,5 @@
 import { request } from '../../app/requests.ts';
+import { flagWords } from '../../model/copy.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/facts.tsx';
@@ -59,6 +60,11 @@ function bodyOf({ subject = 'clientid', name = '', access = 'allow', action = 'p
   return { ...(subject === 'all' ? { all: '$all' } : { [subject]: name }), topic, action, access };
 }
 
+/** The flags of `ctl` for the subject of a rule. */
+function subjectWords({ clientid, username }: { readonly clientid?: string; readonly username?: string }): string[] {
+  return flagWords({ client: clientid, user: username });
+}
+
 /** The path of a rule. */
 function pathOf({ clientid, username, topic }: AclRow): string {
   const subject =
@@ -92,7 +98,16 @@ export function Rules() {
           run={(values) => request('POST', '/acl', { body: bodyOf(values) })}
           onDone={reload}
         >
-          {(values) => <CopyAs request={{ method: 'POST', path: '/acl', body: bodyOf(values) }} />}
+          {(values) => {
+            const { topic, action, access } = bodyOf(values);
+            const { subject = 'clientid', name = '' } = values;
+            return (
+              <CopyAs
+                request={{ method: 'POST', path: '/acl', body: bodyOf(values) }}
+                ctl={['acl', 'add', ...subjectWords({ [subject]: name }), '--', access, action, topic]}
+              />
+            );
+          }}
         </Action>
       </div>
       <Table
@@ -127,7 +142,10 @@ export function Rules() {
                 done={A.ruleRemoved}
                 onDone={reload}
               >
-                <CopyAs request={{ method: 'DELETE', path: pathOf(row) }} />
+                <CopyAs
+                  request={{ method: 'DELETE', path: pathOf(row) }}
+                  ctl={['acl', 'remove', ...subjectWords(row), '--', row.topic]}
+                />
               </Removal>
             )
           }

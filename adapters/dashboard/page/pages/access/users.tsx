@@ -48,7 +48,14 @@ export function Users() {
             post('/users', { body: { username, password, tags } })
           }
           onDone={reload}
-        />
+        >
+          {({ username = '', tags = 'viewer' }) => (
+            <CopyAs
+              request={{ method: 'POST', path: '/users', body: { username, password: '<password>', tags } }}
+              ctl={['users', 'add', `--tags=${tags}`, '--', username]}
+            />
+          )}
+        </Action>
       </div>
       <Table
         caption={A.users}
@@ -119,7 +126,16 @@ function UserActions({
         run={({ password = '' }) =>
           request('PUT', '/x/users/{name}/password', { params: { name: username }, body: { password } })
         }
-      />
+      >
+        <CopyAs
+          request={{
+            method: 'PUT',
+            path: `/x/users/${encodeURIComponent(username)}/password`,
+            body: { password: '<password>' }
+          }}
+          ctl={['users', 'password', '--', username]}
+        />
+      </Action>
       <Removal
         path={`/users/${encodeURIComponent(username)}`}
         title={A.removeUserOf(username)}

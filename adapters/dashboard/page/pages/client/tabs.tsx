@@ -201,7 +201,12 @@ export function Queue({ id }: OfClient) {
             await remove('/x/sessions/{clientid}/queue', { params: { clientid: id } });
             setVersion((before) => before + 1);
           }}
-        />
+        >
+          <CopyAs
+            request={{ method: 'DELETE', path: `/x/sessions/${encodeURIComponent(id)}/queue` }}
+            ctl={['sessions', 'clear', '--', id]}
+          />
+        </Action>
       </div>
       <List
         caption={C.queue}
@@ -285,6 +290,7 @@ export function RightsCache({ id }: OfClient) {
   return (
     <>
       <div class="section-actions">
+        <CopyAs request={{ path: `/clients/${encodeURIComponent(id)}/acl_cache` }} />
         <Action
           label={C.forgetRights}
           title={C.forgetRights}
