@@ -5,7 +5,6 @@ import { describe, it } from 'node:test';
 import { settingsOf, textsOf } from '../../adapters/dashboard/page/model/connectors.ts';
 import { ctlText, curlText, flagWords, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
-import { evidenceLabel, evidenceText } from '../../adapters/dashboard/page/model/evidence.ts';
 import {
   agoText,
   countText,
@@ -43,6 +42,7 @@ import {
   watchedFilter,
   withPublished
 } from '../../adapters/dashboard/page/model/tree.ts';
+import { evidenceLabel, evidenceText } from '../../adapters/dashboard/page/pages/why/evidence.ts';
 import { T } from '../../adapters/dashboard/page/texts.ts';
 
 describe('Addresses of views', () => {

@@ -50,7 +50,7 @@ export function Page() {
           <CopyAs request={{ path: `/x/sessions/${encodeURIComponent(id)}` }} ctl={['sessions', 'show', '--', id]} />
         )}
         {value && !isGone && <Actions id={id} session={value} onDone={changed} />}
-        {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} onDone={changed} />}
+        {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} label={T.access.liftTitle} onDone={changed} />}
       </Head>
       {isGone && <Gone id={id} isBanned={ban.value !== undefined} />}
       {!isGone && value !== undefined && <Content id={id} session={value} />}

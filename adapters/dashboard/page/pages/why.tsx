@@ -3,7 +3,6 @@ import type { DataOf } from '../../../management/client/index.ts';
 import { choice, choose, hrefOf, place } from '../app/place.ts';
 import { get } from '../app/requests.ts';
 import { session } from '../app/session.ts';
-import { evidenceLabel, evidenceText } from '../model/evidence.ts';
 import { absoluteTime, inputTime, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Facts, Head } from '../parts/facts.tsx';
@@ -12,6 +11,7 @@ import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
+import { evidenceLabel, evidenceText } from './why/evidence.ts';
 
 const W = T.why;
 type Answer = DataOf<'hosted', 'GET', '/x/why'>;

@@ -67,9 +67,10 @@ export function Bans() {
         empty={A.noBans}
         columns={[
           { head: A.subject, cell: ({ as }) => (C.banSubjects as Readonly<Record<string, string>>)[as] ?? as },
-          { head: A.name, isWide: true, cell: ({ who }) => <Name of={who} /> },
+          { head: A.name, cell: ({ who }) => <Name of={who} /> },
           {
             head: C.banReason,
+            isWide: true,
             isMinor: true,
             cell: ({ reason }) => (reason === 'undefined' ? '' : <Name of={reason} />)
           },

@@ -8,17 +8,19 @@ const A = T.access;
 export function LiftBan({
   as,
   who,
+  label = A.lift,
   onDone
 }: {
   readonly as: string;
   readonly who: string;
+  readonly label?: string;
   readonly onDone: () => void;
 }) {
   const path = `/banned/${as}/${encodeURIComponent(who)}`;
   return (
     <Removal
       path={path}
-      label={A.lift}
+      label={label}
       title={A.liftTitle}
       text={A.liftText}
       isDangerous={false}

@@ -43,7 +43,6 @@ export function History({ id }: { readonly id: string }) {
           { head: C.event, cell: ({ about }) => about },
           {
             head: T.topics.topic,
-            isWide: true,
             cell: ({ topic }) =>
               topic !== undefined && (
                 <a href={hrefOf('topics', { topic })}>

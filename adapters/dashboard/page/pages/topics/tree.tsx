@@ -43,15 +43,14 @@ export interface LiveTopic {
   readonly payloadBytes: number;
 }
 
-/** The tree of topics. The selected topic is part of the address. Levels that are loaded again stay where they are. */
-export function TopicTree({
-  selected,
-  version
-}: {
+interface TreeProps {
   readonly selected: string;
   /** Changes when the levels have to be loaded again. */
   readonly version: number;
-}) {
+}
+
+/** The tree of topics. The selected topic is part of the address. Levels that are loaded again stay where they are. */
+export function TopicTree({ selected, version }: TreeProps) {
   const { levels, load, reload, opened, toggle } = useOpened(selected, version);
   const [active, setActive] = useState(0);
   const { place, from, count, scrollTo } = useWindow();
@@ -120,12 +119,27 @@ export function TopicTree({
           ))}
         </div>
       </div>
-      <div class="section-actions">
-        <News added={added} onShow={showAdded} />
-        <button type="button" class="small" onClick={reload}>
-          {T.table.reload}
-        </button>
-      </div>
+      <Foot added={added} onShow={showAdded} onReload={reload} />
+    </div>
+  );
+}
+
+/** The buttons below the tree. */
+function Foot({
+  added,
+  onShow,
+  onReload
+}: {
+  readonly added: number;
+  readonly onShow: () => void;
+  readonly onReload: () => void;
+}) {
+  return (
+    <div class="tree-foot">
+      <News added={added} onShow={onShow} />
+      <button type="button" class="small" onClick={onReload}>
+        {T.table.reload}
+      </button>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 // The values of a cause, as a person reads them. A name that the table of labels does not have is written in words: `oldestSince` as `Oldest since`.
-import { countText, durationText, sizeText, timeText } from './format.ts';
+import { countText, durationText, sizeText, timeText } from '../../model/format.ts';
 
 type EvidenceValue = string | number | boolean;
 
