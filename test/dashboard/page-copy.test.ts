@@ -1,27 +1,10 @@
 // Commands of forms that are copied.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { actionsOf } from '../../adapters/cli/ctl/actions.ts';
 import { ctlText, urlFlag, withoutSecrets } from '../../adapters/dashboard/page/model/copy.ts';
 import { isSecretByName } from '../../lib/base/hidden-text.ts';
 
 describe('Copied commands for forms', () => {
-  it('names actions of ctl in each command that the page copies', () => {
-    const pages = join(import.meta.dirname, '../../adapters/dashboard/page/pages');
-    const sources = readdirSync(pages, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.tsx'));
-    const copied = sources.flatMap((file) => {
-      const source = readFileSync(join(pages, file), 'utf8');
-      return [...source.matchAll(/ctl=\{[^[}]*\[\s*'([a-z]+)'(?:,\s*'([a-z-]+)')?/g)].map(([, ...words]) =>
-        words.filter((word) => word !== undefined && word !== '--')
-      );
-    });
-    assert.ok(copied.length > 30, `${copied.length}`);
-    for (const words of copied) assert.doesNotThrow(() => actionsOf(words), `ctl ${words.join(' ')}`);
-    assert.throws(() => actionsOf(['clients', 'device']), { code: 'COMMAND_UNKNOWN' });
-  });
-
   it('names the URL of the console to ctl, unless it is that of serve on the same machine', () => {
     assert.deepEqual(urlFlag('http://127.0.0.1:18083/', 'api'), []);
     assert.deepEqual(urlFlag('https://host/console/', 'api'), ['--url=https://host/console/api']);

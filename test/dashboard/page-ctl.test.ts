@@ -24,6 +24,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   'pages/rules.tsx tab': ['rules', 'resources'],
   'pages/features.tsx verb': ['load', 'unload', 'reload'],
   'pages/options.tsx source': ['option'],
+  'pages/access/rules.tsx access': ['allow', 'deny'],
+  'pages/access/rules.tsx action': ['pub', 'sub', 'pubsub'],
   'pages/access/lift.tsx as': ['clientid'],
   'pages/streams/plugins.tsx type': ['functions']
 };

@@ -80,7 +80,7 @@ function AnswerView() {
             ...flagWords({ client: clientid, user: username, address: ip_address }),
             '--ask',
             '--',
-            query.action,
+            action === 'subscribe' ? 'sub' : 'pub',
             topic
           ]}
         />
