@@ -12,7 +12,7 @@ const LOOKS = [
   { colorScheme: 'dark', size: { width: 1280, height: 800 } }
 ] as const;
 
-/** How a page shows the names that it cannot show as they are. */
+/** The texts of the names that a page cannot show as they are. */
 const SHOWN_AS: Readonly<Record<string, string>> = {
   '\u202Egnp.exe': 'U+202Egnp.exe',
   '   ': '···',

@@ -29,7 +29,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   'pages/access/lift.tsx as': ['clientid'],
   'pages/streams/plugins.tsx type': ['functions']
 };
-/** What stands for a name, a number or a text that a person gives. */
+/** The word in place of a name, a number or a text that a person gives. */
 const GIVEN = '1';
 /** The standard input of the commands that read a rule. */
 const INPUT = '{"rawsql":"SELECT * FROM \\"a\\"","sql":"SELECT * FROM a","actions":[]}';
@@ -111,7 +111,7 @@ class Commands {
 }
 
 describe('The commands of ctl that pages copy', () => {
-  it('are commands of ctl with the arguments and flags that they take', async () => {
+  it('runs each copied command with the arguments and flags that its action takes', async () => {
     const commands = files.flatMap((file) => new Commands(file).lists.map((words) => ({ file, words })));
     assert.ok(commands.length > 70, `${commands.length} commands`);
     const wrong: string[] = [];
