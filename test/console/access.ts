@@ -66,7 +66,7 @@ describeConsole('Applications and users in the console', (served) => {
       await row.getByRole('button', { name: 'New password' }).click();
       await dialog.getByLabel(/^Password/).fill('second password');
       if (kind === 'User names with rights') await dialog.getByLabel('Superuser').check();
-      await dialog.getByRole('button', { name: 'New password' }).click();
+      await dialog.getByRole('button', { name: 'Set', exact: true }).click();
       await page.getByText('The record was changed').first().waitFor();
       assert.notEqual(records.get('a/b ..')?.passwordHash, first);
       assert.equal(records.get('a/b ..')?.isSuperuser, kind === 'User names with rights');

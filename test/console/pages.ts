@@ -195,7 +195,7 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('button', { name: 'Add an action' }).click();
     await page.getByRole('dialog').getByLabel('Target Topic').fill('warm/rooms');
     await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
-    await page.getByRole('button', { name: 'New rule' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByText('The rule was saved').waitFor();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
     assert.equal((await served.broker.rules.get('warm'))?.actions.length, 1);

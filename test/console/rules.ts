@@ -63,6 +63,63 @@ describeConsole(
       await tab.close();
     });
 
+    it('keeps the change of another person until the person with a draft decides, and says when nothing is left to save', async () => {
+      const { rules } = served.broker;
+      await rules.create({ id: 'shared', sql: 'SELECT payload FROM "shared/+"', actions: [{ name: 'do_nothing' }] });
+      const tab = await served.open('rule?id=shared');
+      const { page } = tab;
+      const description = page.getByLabel('Description');
+      await page.getByText('There are no changes').waitFor();
+      await description.fill('mine');
+      await rules.update('shared', { description: 'theirs', sql: 'SELECT topic FROM "shared/+"' });
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page.getByRole('alert').filter({ hasText: 'has been changed since you opened it' }).waitFor();
+      assert.equal((await rules.get('shared'))?.description, 'theirs');
+      await page.getByRole('button', { name: 'Load it, without my changes' }).click();
+      await page.getByText('There are no changes').waitFor();
+      assert.equal(await description.inputValue(), 'theirs');
+      await page.locator('.cm-content', { hasText: 'SELECT topic' }).waitFor();
+      await description.fill('mine');
+      await rules.update('shared', { description: 'theirs again' });
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page.getByRole('button', { name: 'Save mine' }).click();
+      await page.getByText('The rule was saved').waitFor();
+      await page.getByText('There are no changes').waitFor();
+      assert.equal((await rules.get('shared'))?.description, 'mine');
+      await rules.delete('shared');
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
+    it('asks before a link or the back button leaves a rule with changes that are not saved', async () => {
+      await served.broker.rules.create({ id: 'left', sql: 'SELECT payload FROM "left"', actions: [] });
+      const tab = await served.open('rules');
+      const { page } = tab;
+      await page.getByRole('link', { name: 'left', exact: true }).click();
+      await page.getByText('There are no changes').waitFor();
+      const description = page.getByLabel('Description');
+      await description.fill('not saved');
+      const asked: string[] = [];
+      let isLeft = false;
+      page.on('dialog', (dialog) => {
+        asked.push(dialog.message());
+        void (isLeft ? dialog.accept() : dialog.dismiss());
+      });
+      await page.locator('.crumbs a').click();
+      await page.evaluate('history.back()');
+      for (let tries = 0; tries < 1_000 && asked.length < 2; tries++) await page.evaluate('1');
+      assert.equal(await description.inputValue(), 'not saved');
+      assert.match(page.url(), /rule\?id=left$/);
+      isLeft = true;
+      await page.locator('.crumbs a').click();
+      await page.getByRole('heading', { name: 'Rules', exact: true }).waitFor();
+      assert.deepEqual(new Set(asked), new Set(['Your changes are not saved. Leave this page and lose them?']));
+      assert.equal(asked.length, 3);
+      await served.broker.rules.delete('left');
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
     it('tests a statement with an event that has its topic and the members of the payload that it reads', async () => {
       const tab = await served.open('rule?id=hot');
       const { page } = tab;

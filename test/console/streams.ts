@@ -53,7 +53,7 @@ function declareTests(served: ServedConsole): void {
     await dialog.getByRole('alert').filter({ hasText: 'must be an object' }).waitFor();
     await dialog.getByLabel('Other properties, as JSON').fill('{"sendSingle":true}');
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    await page.getByRole('button', { name: 'New rule' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
     assert.deepEqual((await served.broker.streams.rules.get('warm'))?.actions, [
       { log: {} },
@@ -123,7 +123,7 @@ function declareTests(served: ServedConsole): void {
     await page.getByText('There is already a stream with this name').waitFor();
     await write(page, 'CREATE STREAM rooms (t FLOAT) WITH (DATASOURCE="rooms/+")');
     await page.getByText('There is already a stream').waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: 'New stream' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('link', { name: 'rooms' }).click();
     await page.getByRole('cell', { name: 'float' }).waitFor();
     await write(page, 'CREATE STREAM rooms (t FLOAT, floor BIGINT) WITH (DATASOURCE="rooms/+")');
@@ -131,6 +131,7 @@ function declareTests(served: ServedConsole): void {
     await page.getByRole('cell', { name: 'bigint' }).waitFor();
     await write(page, 'CREATE STREAM halls () WITH (DATASOURCE="halls")');
     await page.getByText('saving makes or replaces halls, and leaves rooms as it is').waitFor();
+    page.once('dialog', (question) => void question.accept());
     await page.getByRole('link', { name: 'New rule over it' }).click();
     await page.locator('.cm-content', { hasText: 'FROM rooms' }).waitFor();
     await write(page, 'CREATE STREAM halls () WITH (DATASOURCE="halls")');

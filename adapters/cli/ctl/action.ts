@@ -17,6 +17,11 @@ export const ACTION_FLAGS = {
   ),
   disconnect: flag('boolean', undefined as boolean | undefined, 'disconnect the clients that are banned'),
   reason: flag('string', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
+  bytes: flag('integer', undefined as number | undefined, 'most bytes of a payload in a line', {
+    value: 'N',
+    min: 0,
+    max: 65_536
+  }),
   seconds: flag(
     'integer',
     undefined as number | undefined,

@@ -114,6 +114,9 @@ export const T = {
     clear: 'Clear all',
     more: 'More conditions',
     moreFields: 'More fields',
+    create: 'Create',
+    set: 'Set',
+    unsaved: 'Your changes are not saved. Leave this page and lose them?',
     cancel: 'Cancel',
     close: 'Close',
     any: 'any',
@@ -767,7 +770,13 @@ export const T = {
     resourceRemoved: 'The resource was deleted.',
     gone: 'This rule has been deleted. Its statement is shown as it was.',
     faultAt: (line: number, column: number) => `Line ${line}, column ${column}:`,
-    noSamples: 'None yet.',
+    noSamples: 'None since the last change.',
+    newer: 'The rule has been changed since you opened it. Saving replaces that change.',
+    loadNewer: 'Load it, without my changes',
+    replaceNewer: 'Save mine',
+    tooLong: (size: string) =>
+      `The message has ${size}, of which a tail carries the beginning only. A test needs a whole payload: wait for a shorter message, or paste it.`,
+    isOld: 'The statement or the event has changed since. Run the test again.',
     newerSamples: 'Show newer ones'
   },
   finder: {
@@ -1093,6 +1102,7 @@ export const T = {
     rowsNotJson: (message: string) => `The rows are not JSON: ${message}`,
     collect: 'Collect real messages',
     collecting: (count: number) => `Stop (${count === 1 ? '1 row' : `${countText(count)} rows`})`,
+    notCollected: (count: number) => `${countText(count)} left out: longer than a tail carries, or not a JSON object`,
     outputs: (count: number) => (count === 1 ? 'Output' : `Outputs: ${countText(count)}`),
     noOutput: 'No output: a condition excludes the rows, or a window did not end.',
     sampleLists: { inputs: 'Rows', outputs: 'Outputs', rejected: 'Excluded rows', errors: 'Errors' },

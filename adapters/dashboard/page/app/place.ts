@@ -1,14 +1,15 @@
 import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { addressOf, type Choices, isSameView, type Place, placeOf, type ViewName } from '../model/places.ts';
+import { T } from '../texts.ts';
 import { MOUNT, urlOf } from './mount.ts';
 
 /** The view that is shown, and the choices in it. */
 export const place = signal<Place>(here());
 
-function here(): Place {
-  return placeOf(location.pathname, location.search, MOUNT, location.hash);
+function here({ pathname, search, hash }: Pick<Location, 'pathname' | 'search' | 'hash'> = location): Place {
+  return placeOf(pathname, search, MOUNT, hash);
 }
 
 /** The address of a view. */
@@ -33,7 +34,7 @@ export function choice(name: string): string {
 }
 
 function show(href: string, replaces: boolean): void {
-  if (href === location.href) return;
+  if (href === location.href || !mayLeaveFor(here(new URL(href)))) return;
   history[replaces ? 'replaceState' : 'pushState'](null, '', href);
   if (arrive()) scrollTo(0, 0);
 }
@@ -41,10 +42,39 @@ function show(href: string, replaces: boolean): void {
 /** Show the view of the address. @returns true if it is another one */
 function arrive(): boolean {
   const before = place.value;
+  shown = location.href;
   place.value = here();
   const isOther = !isSameView(before, place.value);
   if (isOther) arrivals.value++;
   return isOther;
+}
+
+/** The address of the view that is shown. */
+let shown = location.href;
+
+/** Drafts with changes that are not saved. */
+const drafts = new Set<object>();
+
+/**
+ * Ask before a person leaves a view with changes that are not saved.
+ * @returns a function that forgets them, because they were saved
+ */
+export function useUnsaved(isChanged: boolean): () => void {
+  const draft = useRef({}).current;
+  useEffect(() => {
+    if (isChanged) drafts.add(draft);
+    return () => void drafts.delete(draft);
+  }, [isChanged]);
+  return () => void drafts.delete(draft);
+}
+
+/** Forget the changes that are not saved, because their subject was deleted. */
+export function forgetDrafts(): void {
+  drafts.clear();
+}
+
+function mayLeaveFor(next: Place): boolean {
+  return drafts.size === 0 || isSameView(place.value, next) || confirm(T.form.unsaved);
 }
 
 /** The number of times that a person has come to another view. */
@@ -63,7 +93,13 @@ export function useArrival(title: RefObject<HTMLElement>): void {
 
 /** Follow the addresses of the console without loading the page again. */
 export function followLinks(): void {
-  addEventListener('popstate', arrive);
+  addEventListener('popstate', () => {
+    if (mayLeaveFor(here())) arrive();
+    else history.pushState(null, '', shown);
+  });
+  addEventListener('beforeunload', (event) => {
+    if (drafts.size > 0) event.preventDefault();
+  });
   document.addEventListener('click', (event) => {
     const link = (event.target as Element).closest?.('a');
     if (!link || event.defaultPrevented || event.button !== 0) return;

@@ -1,4 +1,5 @@
 // The last rows of a live tail, and the publishers of most of them.
+import { bytesOf } from './payload.ts';
 
 /** A row, as the live stream has it. */
 export interface TailRow {
@@ -102,4 +103,9 @@ export function busiest(
     if (typeof value === 'string') counts.set(value, (counts.get(value) ?? 0) + 1);
   }
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, max);
+}
+
+/** True if a row has only the beginning of its payload. */
+export function isCut({ payload = '', payloadBytes = 0 }: TailRow): boolean {
+  return payloadBytes > (bytesOf(payload)?.length ?? 0);
 }

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { choice, go, hrefOf } from '../app/place.ts';
+import { choice, forgetDrafts, go, hrefOf, useUnsaved } from '../app/place.ts';
+import { isAdministrator } from '../app/session.ts';
 import { streams } from '../app/streams.ts';
 import { DDL_WORDS, type Definition, filterOf, typeName } from '../model/streams.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
@@ -72,7 +73,8 @@ function Actions({ kind, definition }: { readonly kind: Kind; readonly definitio
         done={S.removed}
         run={async ({ force }) => {
           await streams('DELETE', `${path}${force === 'true' ? '?force=true' : ''}`);
-          go('streams', { tab: `${kind}s` });
+          forgetDrafts();
+          go('streams', { tab: `${kind}s` }, true);
         }}
       >
         <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', `drop-${kind}`, '--', name]} />
@@ -101,10 +103,12 @@ function Statement({
   const method = definition === undefined ? 'POST' : 'PUT';
   const path = definition === undefined ? `/${kind}s` : `/${kind}s/${encodeURIComponent(definition.Name)}`;
   const ctl = definition === undefined ? ['sql', '-'] : [`replace-${kind}`, '--', definition.Name, '-'];
+  const forget = useUnsaved(sql !== before && isAdministrator.value);
   const save = async () => {
     setError(undefined);
     try {
       notify(`${await streams(method, path, { body: { sql } })}`);
+      forget();
       if (definition === undefined) go('streams', { tab: `${kind}s` });
       else onSaved();
     } catch (thrown) {
@@ -127,7 +131,7 @@ function Statement({
       <p class="aside">{definition === undefined ? S.statementHelp : S.replaceHelp}</p>
       <div class="form-buttons">
         <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
-          {definition !== undefined ? T.rules.save : kind === 'table' ? S.newTable : S.newStream}
+          {definition !== undefined ? T.rules.save : T.form.create}
         </button>
         {isChanged ? (
           <CopyAs of="streams" request={{ method, path, body: { sql } }} ctl={['stream', ...ctl]} input={sql} />

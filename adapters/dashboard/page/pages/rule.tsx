@@ -1,12 +1,14 @@
-import { useState } from 'preact/hooks';
-import { choice, go, hrefOf } from '../app/place.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { choice, forgetDrafts, go, hrefOf, useUnsaved } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
+import { isAdministrator } from '../app/session.ts';
 import { withoutSecrets } from '../model/copy.ts';
 import { withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
 import { Editor } from '../parts/editor/editor.tsx';
 import { Faults } from '../parts/editor/faults.tsx';
+import { Newer } from '../parts/editor/newer.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Field } from '../parts/fields.tsx';
 import { useLoaded } from '../parts/loading.ts';
@@ -95,7 +97,8 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
         done={R.removed}
         run={async () => {
           await remove('/rules/{id}', { params: { id } });
-          go('rules');
+          forgetDrafts();
+          go('rules', {}, true);
         }}
       >
         <CopyAs request={{ method: 'DELETE', path }} ctl={['rules', 'remove', '--', id]} />
@@ -104,35 +107,81 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
   );
 }
 
+/** The parts of a rule that a person can change. */
+interface Typed {
+  readonly statement: string;
+  readonly description: string;
+  readonly actions: readonly ActionDraft[];
+}
+
+function typedOf(rule: RuleRow | undefined): Typed {
+  return {
+    statement: rule?.rawsql ?? EXAMPLE,
+    description: rule?.description ?? '',
+    actions: rule?.actions.map(draftOf) ?? []
+  };
+}
+
+/** An action as it is given. Its fallbacks have the same form. */
+function draftOf({ name, params, fallbacks }: ActionDraft): ActionDraft {
+  return { name, params, fallbacks: (fallbacks as readonly unknown[] as readonly ActionDraft[]).map(asGiven) };
+}
+
+function asGiven(action: ActionDraft): ActionDraft & Readonly<Record<string, unknown>> {
+  return { ...draftOf(action) };
+}
+
+function isSame(one: Typed, other: Typed): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
 /** The changes that a person has made, until they are saved. */
 function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly onSaved: () => void }) {
   const [id, setId] = useState('');
-  const [statement, setStatement] = useState(rule?.rawsql ?? EXAMPLE);
-  const [description, setDescription] = useState(rule?.description ?? '');
-  const [actions, setActions] = useState<readonly ActionDraft[]>(() => rule?.actions.map(draftOf) ?? []);
+  const [base, setBase] = useState(rule);
+  const [typed, setTyped] = useState(() => typedOf(rule));
+  const [version, setVersion] = useState(0); // the editor begins with another text
+  const [newer, setNewer] = useState<RuleRow>();
   const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
+  const { statement, description, actions } = typed;
   const language = useLanguage();
   const words = useWords(language, statement);
   const { fault, hints, columns } = useValidation(statement);
-  const change = (text: string) => {
-    setStatement(text);
+  const isEdited = !isSame(typed, typedOf(base));
+  const isChanged = base === undefined || isEdited;
+  const forget = useUnsaved(isEdited && isAdministrator.value);
+  const change = (changes: Partial<Typed>) => {
+    setTyped((before) => ({ ...before, ...changes }));
     setError(undefined);
   };
-  const body = {
-    ...(rule === undefined && id !== '' && { id }),
-    rawsql: statement,
-    description,
-    actions: actions.map(({ name, params, fallbacks }) => ({ name, params, fallbacks }))
+  const take = (row: RuleRow) => {
+    setBase(row);
+    if (row.rawsql !== statement) setVersion((before) => before + 1);
+    setTyped(typedOf(row));
+    setNewer(undefined);
   };
-  const save = async () => {
+  useEffect(() => {
+    if (rule === undefined || isSame(typedOf(rule), typedOf(base))) return;
+    if (isEdited) setNewer(rule);
+    else take(rule);
+  }, [rule]);
+  const body = { ...(base === undefined && id !== '' && { id }), rawsql: statement, description, actions };
+  const save = async (replaces = false) => {
     setError(undefined);
     try {
-      if (rule === undefined) {
+      if (base === undefined) {
         const { data } = await request('POST', '/rules', { body });
+        forget();
         go('rule', { id: (data as RuleRow).id });
       } else {
-        await request('PUT', '/rules/{id}', { params: { id: rule.id }, body });
+        const params = { id: base.id };
+        const present = (await get('/rules/{id}', { params })) as RuleRow;
+        if (!replaces && !isSame(typedOf(present), typedOf(base))) {
+          setNewer(present);
+          return;
+        }
+        take((await request('PUT', '/rules/{id}', { params, body })).data as RuleRow);
         onSaved();
       }
       notify(R.saved);
@@ -140,36 +189,36 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
       setError(thrown);
     }
   };
-  const isChanged =
-    rule === undefined ||
-    statement !== rule.rawsql ||
-    description !== rule.description ||
-    actions.some(({ isNew }) => isNew) ||
-    actions.length !== rule.actions.length;
   return (
     <div class="split rule">
       <section class="panel">
         <h2>{R.statement}</h2>
-        {rule === undefined && (
+        {base === undefined && (
           <Field field={{ name: 'id', label: R.id, help: R.idHelp }} value={id} onChange={setId} />
         )}
         <Editor
+          key={version}
           label={R.statement}
           text={statement}
           words={words}
           fault={fault}
-          onChange={change}
+          onChange={(text) => change({ statement: text })}
           onRun={() => setRuns((count) => count + 1)}
         />
         <Faults fault={fault} hints={hints} error={error} />
-        <Field field={{ name: 'description', label: R.description }} value={description} onChange={setDescription} />
-        <Actions actions={actions} onChange={setActions} />
+        <Field
+          field={{ name: 'description', label: R.description }}
+          value={description}
+          onChange={(text) => change({ description: text })}
+        />
+        <Actions actions={actions} onChange={(list) => change({ actions: list })} />
+        {newer && <Newer onLoad={() => take(newer)} onReplace={() => void save(true)} />}
         <div class="form-buttons">
           <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
-            {rule === undefined ? R.create : R.save}
+            {base === undefined ? T.form.create : R.save}
           </button>
           {isChanged ? (
-            <Copies id={rule?.id} body={{ ...body, actions: withoutSecrets(body.actions) }} />
+            <Copies id={base?.id} body={{ ...body, actions: withoutSecrets(body.actions) }} />
           ) : (
             <span class="aside">{R.unchanged}</span>
           )}
@@ -187,8 +236,4 @@ function Copies({ id, body }: { readonly id: string | undefined; readonly body: 
     return <CopyAs request={{ method: 'POST', path: '/rules', body }} ctl={['rules', 'add', '-']} input={input} />;
   const path = `/rules/${encodeURIComponent(id)}`;
   return <CopyAs request={{ method: 'PUT', path, body }} ctl={['rules', 'change', '--', id, '-']} input={input} />;
-}
-
-function draftOf({ name, params, fallbacks }: RuleRow['actions'][number]): ActionDraft {
-  return { name, params, fallbacks, isNew: false };
 }

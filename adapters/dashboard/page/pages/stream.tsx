@@ -1,4 +1,4 @@
-import { choice, go, hrefOf } from '../app/place.ts';
+import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { streams } from '../app/streams.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
@@ -86,7 +86,8 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
         done={T.rules.removed}
         run={async () => {
           await streams('DELETE', path);
-          go('streams');
+          forgetDrafts();
+          go('streams', {}, true);
         }}
       >
         <CopyAs of="streams" request={{ method: 'DELETE', path }} ctl={['stream', 'remove', '--', id]} />

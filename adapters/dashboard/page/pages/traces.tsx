@@ -47,8 +47,15 @@ function bodyOf({ clientid, topic, ip_address, duration_s = '60', payload = 'tex
   };
 }
 
-function wordsOf({ clientid, topic, ip_address, duration_s, payload }: ReturnType<typeof bodyOf>): readonly string[] {
-  const flags = { client: clientid, topic, address: ip_address, payload };
+function wordsOf({
+  clientid,
+  topic,
+  ip_address,
+  duration_s,
+  payload,
+  max_payload_bytes
+}: ReturnType<typeof bodyOf>): readonly string[] {
+  const flags = { client: clientid, topic, address: ip_address, payload, bytes: max_payload_bytes };
   return [
     ...Object.entries(flags).flatMap(([name, value]) => (value ? [`--${name}=${value}`] : [])),
     `--seconds=${duration_s}`

@@ -112,7 +112,7 @@ export const TRACES: readonly Operation[] = [
     name: 'start_trace',
     method: 'POST',
     path: '/x/traces',
-    ctl: 'traces start --client=clientid --topic --address=ip_address --payload --seconds=duration_s',
+    ctl: 'traces start --client=clientid --topic --address=ip_address --payload --bytes=max_payload_bytes --seconds=duration_s',
     descr: 'Trace a client, the messages of a topic filter or the clients of an address',
     body: WANTED,
     data: TRACE,

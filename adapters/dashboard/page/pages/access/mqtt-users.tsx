@@ -163,6 +163,7 @@ function RecordActions({ kind, row, onDone }: { readonly kind: Kind; readonly ro
     <div class="head-actions row-actions">
       <Action
         label={A.newPassword}
+        submit={T.form.set}
         title={A.newPasswordOf(name)}
         text={A.newMqttPasswordText}
         kind="small"

@@ -119,6 +119,7 @@ function UserActions({
       />
       <Action
         label={A.newPassword}
+        submit={T.form.set}
         kind="small"
         fields={[PASSWORD]}
         text={isSelf(username) ? A.selfText : A.newPasswordText}

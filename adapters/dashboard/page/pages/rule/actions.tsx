@@ -16,8 +16,6 @@ export interface ActionDraft {
   readonly name: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly fallbacks: readonly Readonly<Record<string, unknown>>[];
-  /** The action was added or changed, and is not saved yet. */
-  readonly isNew: boolean;
 }
 
 /** The actions of a rule, which process its outputs. */
@@ -109,7 +107,7 @@ function ActionDialog({
             submit={R.take}
             onCancel={onClose}
             onSubmit={async (params) =>
-              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [], isNew: true })
+              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [] })
             }
           />
         )}

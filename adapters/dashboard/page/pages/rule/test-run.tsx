@@ -3,10 +3,11 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { RequestError, request } from '../../app/requests.ts';
 import { isAdministrator, mayReadPayloads } from '../../app/session.ts';
+import { sizeText } from '../../model/format.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
 import { eventOf, MESSAGES, topicsIn } from '../../model/rules.ts';
 import { exampleEvent } from '../../model/sample-event.ts';
-import type { TailRow } from '../../model/tail.ts';
+import { isCut, type TailRow } from '../../model/tail.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { Result } from '../../parts/result.tsx';
@@ -14,6 +15,9 @@ import { T } from '../../texts.ts';
 import type { Language } from './words.ts';
 
 const R = T.rules;
+
+/** The code of the answer to a test without an output. */
+const NO_OUTPUT = 404;
 
 /** A sample that a person has chosen for the test. */
 export const offered = signal<string | undefined>(undefined);
@@ -37,13 +41,15 @@ export function TestRun({
   const [filter, example] = useExample(statement, columns, language);
   const [sample, setSample] = useState<string>();
   const [result, setResult] = useState<string>();
+  const [ran, setRan] = useState('');
   const [isWaiting, setWaiting] = useState(false);
   const shown = sample ?? example;
   useWatch('sample', isWaiting && filter ? { kind: 'tail', filter } : undefined, (data) => {
     const row = (data.rows as readonly TailRow[] | undefined)?.[0];
     if (row === undefined) return;
     setWaiting(false);
-    setSample(sampleOf(row));
+    if (isCut(row)) setResult(R.tooLong(sizeText(row.payloadBytes as number)));
+    else setSample(sampleOf(row));
   });
   const taken = offered.value;
   useEffect(() => {
@@ -51,9 +57,11 @@ export function TestRun({
     setSample(taken);
     offered.value = undefined;
   }, [taken]);
+  const tested = `${statement}\n${shown}`;
   const test = async () => {
     onError(undefined);
     setResult(undefined);
+    setRan(tested);
     let ctx: unknown;
     try {
       ctx = JSON.parse(shown === '' ? '{}' : shown);
@@ -65,7 +73,7 @@ export function TestRun({
       const { data } = await request('POST', '/rules', { query: { test: true }, body: { rawsql: statement, ctx } });
       setResult(JSON.stringify(data, null, 2));
     } catch (error) {
-      if (error instanceof RequestError && /not match/i.test(error.message)) setResult(R.noOutput);
+      if (error instanceof RequestError && error.code === NO_OUTPUT) setResult(R.noOutput);
       else onError(error);
     }
   };
@@ -92,7 +100,7 @@ export function TestRun({
           </button>
         )}
       </div>
-      <Output text={result} />
+      <Output text={result} isOld={ran !== '' && ran !== tested} />
     </section>
   );
 }
@@ -113,12 +121,13 @@ function useExample(
   return [filter, example];
 }
 
-function Output({ text: result }: { readonly text: string | undefined }) {
+function Output({ text: result, isOld }: { readonly text: string | undefined; readonly isOld: boolean }) {
   return (
     <>
       {result !== undefined && (
         <>
           <h3>{R.output}</h3>
+          {isOld && <p class="warning">{R.isOld}</p>}
           <Result role="status">{result}</Result>
         </>
       )}

@@ -1,11 +1,13 @@
-import { useState } from 'preact/hooks';
-import { choice, go } from '../../app/place.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { choice, go, useUnsaved } from '../../app/place.ts';
+import { isAdministrator } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
 import { withoutSecrets } from '../../model/copy.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Editor } from '../../parts/editor/editor.tsx';
 import { Faults } from '../../parts/editor/faults.tsx';
+import { Newer } from '../../parts/editor/newer.tsx';
 import { Field } from '../../parts/fields.tsx';
 import { notify } from '../../parts/notices.tsx';
 import { objectIn } from '../../parts/properties.tsx';
@@ -46,6 +48,10 @@ function typedOf(rule: StreamRule | undefined): Typed {
   };
 }
 
+function isSame(one: Typed, other: Typed): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
 /** A statement to begin with. @param stream empty: any */
 function exampleOver(stream: string): string {
   if (stream === '') return 'SELECT avg(t) AS t\nFROM demo\nGROUP BY TUMBLINGWINDOW(ss, 10)';
@@ -71,7 +77,10 @@ function bodyOf(rule: StreamRule | undefined, id: string, { sql, actions, name, 
 /** The changes that a person has made to a rule, until they are saved. */
 export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined; readonly onSaved: () => void }) {
   const [id, setId] = useState('');
+  const [base, setBase] = useState(rule);
   const [typed, setTyped] = useState(() => typedOf(rule));
+  const [version, setVersion] = useState(0); // the editor begins with another text
+  const [newer, setNewer] = useState<StreamRule>();
   const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
   const definitions = useDefinitions(typed.sql);
@@ -81,29 +90,52 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
     setTyped((before) => ({ ...before, ...changes }));
     setError(undefined);
   };
-  const save = async () => {
+  const isEdited = !isSame(typed, typedOf(base));
+  const isChanged = base === undefined || isEdited;
+  const forget = useUnsaved(isEdited && isAdministrator.value);
+  const take = (row: StreamRule) => {
+    setBase(row);
+    if (row.sql !== typed.sql) setVersion((before) => before + 1);
+    setTyped(typedOf(row));
+    setNewer(undefined);
+  };
+  useEffect(() => {
+    if (rule === undefined || isSame(typedOf(rule), typedOf(base))) return;
+    if (isEdited) setNewer(rule);
+    else take(rule);
+  }, [rule]);
+  const save = async (replaces = false) => {
     setError(undefined);
     try {
-      const body = bodyOf(rule, id, typed);
-      const answer = await (rule === undefined
-        ? streams('POST', '/rules', { body })
-        : streams('PUT', `/rules/${encodeURIComponent(rule.id)}`, { body }));
-      notify(`${answer}`);
-      if (rule === undefined) go('stream', { id });
-      else onSaved();
+      const body = bodyOf(base, id, typed);
+      if (base === undefined) {
+        notify(`${await streams('POST', '/rules', { body })}`);
+        forget();
+        go('stream', { id });
+        return;
+      }
+      const path = `/rules/${encodeURIComponent(base.id)}`;
+      const present = (await streams('GET', path)) as StreamRule;
+      if (!replaces && !isSame(typedOf(present), typedOf(base))) {
+        setNewer(present);
+        return;
+      }
+      notify(`${await streams('PUT', path, { body })}`);
+      take((await streams('GET', path)) as StreamRule);
+      onSaved();
     } catch (thrown) {
       setError(thrown);
     }
   };
-  const isChanged = rule === undefined || JSON.stringify(typed) !== JSON.stringify(typedOf(rule));
   return (
     <div class="split rule">
       <section class="panel">
         <h2>{T.rules.statement}</h2>
-        {rule === undefined && (
+        {base === undefined && (
           <Field field={{ name: 'id', label: T.rules.id, isRequired: true }} value={id} onChange={setId} />
         )}
         <Editor
+          key={version}
           label={T.rules.statement}
           text={typed.sql}
           words={words}
@@ -114,17 +146,18 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
         <Faults fault={fault} hints={hints} error={error} />
         <Sinks sinks={typed.actions} onChange={(actions) => set({ actions })} />
         <More typed={typed} onChange={set} />
+        {newer && <Newer onLoad={() => take(newer)} onReplace={() => void save(true)} />}
         <div class="form-buttons">
           <button
             type="button"
             class="primary"
-            {...forAdministrators(isChanged && (rule !== undefined || id !== ''))}
+            {...forAdministrators(isChanged && (base !== undefined || id !== ''))}
             onClick={() => void save()}
           >
-            {rule === undefined ? T.rules.create : T.rules.save}
+            {base === undefined ? T.form.create : T.rules.save}
           </button>
           {!isChanged && <span class="aside">{T.rules.unchanged}</span>}
-          {isChanged && (rule?.id ?? id) !== '' && <Copies rule={rule} id={rule?.id ?? id} typed={typed} />}
+          {isChanged && (base?.id ?? id) !== '' && <Copies rule={base} id={base?.id ?? id} typed={typed} />}
         </div>
       </section>
       <TestRun
@@ -132,7 +165,6 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
         options={() => objectIn(S.options, typed.options)}
         definitions={definitions}
         run={runs}
-        onError={setError}
       />
     </div>
   );

@@ -5,8 +5,9 @@ import { mayReadPayloads } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
 import { type Definition, exampleRows, filterOf, rowOfMessage, type TestRow } from '../../model/streams.ts';
-import type { TailRow } from '../../model/tail.ts';
+import { isCut, type TailRow } from '../../model/tail.ts';
 import { Field } from '../../parts/fields.tsx';
+import { described } from '../../parts/problem.tsx';
 import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
 
@@ -28,8 +29,7 @@ export function TestRun({
   statement,
   options,
   definitions,
-  run,
-  onError
+  run
 }: {
   readonly statement: string;
   /** The options of the rule, which decide about its time. @throws InputError if they are not valid */
@@ -37,11 +37,11 @@ export function TestRun({
   readonly definitions: readonly Definition[] | undefined;
   /** A number that increases when the editor asks for a run. */
   readonly run: number;
-  readonly onError: (error: unknown) => void;
 }) {
   const [text, setText] = useState<string>();
   const [outcome, setOutcome] = useState<Outcome>();
   const [problem, setProblem] = useState('');
+  const [ran, setRan] = useState('');
   const shown = text ?? (definitions === undefined ? '' : rowsText(exampleRows(definitions)));
   const taken = offered.value;
   useEffect(() => {
@@ -49,10 +49,11 @@ export function TestRun({
     setText(rowsText(taken));
     offered.value = undefined;
   }, [taken]);
+  const tested = `${statement}\n${shown}`;
   const test = async () => {
-    onError(undefined);
     setOutcome(undefined);
     setProblem('');
+    setRan(tested);
     let rows: unknown;
     try {
       rows = JSON.parse(shown === '' ? '[]' : shown);
@@ -64,7 +65,7 @@ export function TestRun({
       const body = { sql: statement, options: options(), rows };
       setOutcome((await streams('POST', '/ruletest', { body })) as Outcome);
     } catch (error) {
-      onError(error);
+      setProblem(described(error).message);
     }
   };
   useEffect(() => {
@@ -88,6 +89,7 @@ export function TestRun({
           </button>
         )}
       </div>
+      {(outcome !== undefined || problem !== '') && ran !== tested && <p class="warning">{T.rules.isOld}</p>}
       {problem !== '' && (
         <p class="problem-message" role="alert">
           {problem}
@@ -113,17 +115,23 @@ function Collector({
 }) {
   const read = definitions.find((definition) => filterOf(definition) !== undefined);
   const [rows, setRows] = useState<readonly TestRow[]>();
+  const [left, setLeft] = useState(0);
   const latest = useRef<readonly TestRow[]>([]); // several events may come before the next rendering
   const toggle = () => {
     latest.current = [];
+    setLeft(0);
     setRows(rows === undefined ? [] : undefined);
   };
   const filter = read && filterOf(read);
   useWatch('rows', rows === undefined || filter === undefined ? undefined : { kind: 'tail', filter }, (data) => {
-    const found = ((data.rows as readonly TailRow[] | undefined) ?? []).flatMap(({ at, columns, payload = '' }) => {
+    const messages = (data.rows as readonly TailRow[] | undefined) ?? [];
+    const found = messages.flatMap((row) => {
+      if (isCut(row)) return [];
+      const { at, columns, payload = '' } = row;
       const text = utf8Of(bytesOf(payload) ?? new Uint8Array()) ?? '';
       return rowOfMessage((read as Definition).Name, columns.topic, at, text) ?? [];
     });
+    setLeft((before) => before + messages.length - found.length);
     if (found.length === 0) return;
     latest.current = [...latest.current, ...found].slice(-MAX_COLLECTED);
     setRows(latest.current);
@@ -131,9 +139,12 @@ function Collector({
   });
   if (filter === undefined) return null;
   return (
-    <button type="button" aria-pressed={rows !== undefined} onClick={toggle}>
-      {rows === undefined ? S.collect : S.collecting(rows.length)}
-    </button>
+    <>
+      <button type="button" aria-pressed={rows !== undefined} onClick={toggle}>
+        {rows === undefined ? S.collect : S.collecting(rows.length)}
+      </button>
+      {left > 0 && <span class="aside">{S.notCollected(left)}</span>}
+    </>
   );
 }
 

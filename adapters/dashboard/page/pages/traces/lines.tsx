@@ -49,34 +49,38 @@ export function Lines({ id, isOfApp }: { readonly id: number; readonly isOfApp: 
           {failure}
         </p>
       )}
-      <div class="tail-bar">
-        <button type="button" aria-pressed={isPaused} onClick={() => pause(!isPaused)}>
-          <Icon name={isPaused ? 'play' : 'pause'} /> {isPaused ? R.resume : R.pause}
-        </button>
-        <button type="button" disabled={lines.length === 0} onClick={() => save(id, [...lines, ...held])}>
-          {R.save}
-        </button>
-        <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(lines.length, MAX_LINES)}</span>
-        <span class="aside">{lines.length > DRAWN ? R.drawn(DRAWN) : R.newest}</span>
-        {missed > 0 && <span class="aside">{R.missed(missed)}</span>}
-      </div>
-      <div class="tail">
-        <Table
-          caption={R.open(id)}
-          columns={columnsFor(opened, open)}
-          rows={lines.slice(-DRAWN).toReversed()}
-          keyOf={({ number }) => number}
-          rowClass={({ record }) => (isRefusal(record) ? 'mqtt-bad' : '')}
-          below={({ number, record }) =>
-            number === opened && (
-              <Result dir="ltr">
-                <bdi>{JSON.stringify(record, null, 2)}</bdi>
-              </Result>
-            )
-          }
-          empty={R.waiting}
-        />
-      </div>
+      {(failure === undefined || lines.length > 0) && (
+        <>
+          <div class="tail-bar">
+            <button type="button" aria-pressed={isPaused} onClick={() => pause(!isPaused)}>
+              <Icon name={isPaused ? 'play' : 'pause'} /> {isPaused ? R.resume : R.pause}
+            </button>
+            <button type="button" disabled={lines.length === 0} onClick={() => save(id, [...lines, ...held])}>
+              {R.save}
+            </button>
+            <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(lines.length, MAX_LINES)}</span>
+            <span class="aside">{lines.length > DRAWN ? R.drawn(DRAWN) : R.newest}</span>
+            {missed > 0 && <span class="aside">{R.missed(missed)}</span>}
+          </div>
+          <div class="tail">
+            <Table
+              caption={R.open(id)}
+              columns={columnsFor(opened, open)}
+              rows={lines.slice(-DRAWN).toReversed()}
+              keyOf={({ number }) => number}
+              rowClass={({ record }) => (isRefusal(record) ? 'mqtt-bad' : '')}
+              below={({ number, record }) =>
+                number === opened && (
+                  <Result dir="ltr">
+                    <bdi>{JSON.stringify(record, null, 2)}</bdi>
+                  </Result>
+                )
+              }
+              empty={R.waiting}
+            />
+          </div>
+        </>
+      )}
     </section>
   );
 }
