@@ -46,7 +46,7 @@ export async function writeConsole() {
     target: 'es2022',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    inject: [`./${NODE}`], // only the WebSocket client uses `Buffer`
+    inject: [`./${NODE}`], // only the WebSocket client uses `Buffer` and `process`
     alias: { 'node:timers': `./${NODE}` },
     loader: { '.svg': 'copy' },
     legalComments: 'none', // the licences are in LICENSES of the package

@@ -53,7 +53,7 @@ export function Page() {
         {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} label={T.access.liftTitle} onDone={changed} />}
       </Head>
       {isGone && <Gone id={id} isBanned={ban.value !== undefined} />}
-      {!isGone && value !== undefined && <Content id={id} session={value} />}
+      {!isGone && value !== undefined && <Content id={id} session={value} onDone={reload} />}
       {!isGone && error !== undefined && <Problem error={error} onRetry={reload} />}
       {value === undefined && error === undefined && <p class="loading">{T.shell.loading}</p>}
     </>
@@ -129,7 +129,15 @@ function Actions({
   );
 }
 
-function Content({ id, session }: { readonly id: string; readonly session: SessionRow }) {
+function Content({
+  id,
+  session,
+  onDone
+}: {
+  readonly id: string;
+  readonly session: SessionRow;
+  readonly onDone: () => void;
+}) {
   const { subscriptions, inflight, awaiting_rel, queued } = session;
   const tab = choice('tab') || 'session';
   const counted = (text: string, count: number) => (
@@ -155,7 +163,7 @@ function Content({ id, session }: { readonly id: string; readonly session: Sessi
       {tab === 'session' && <SessionFacts session={session} />}
       {tab === 'subscriptions' && <Subscriptions session={session} />}
       {tab === 'inflight' && <Inflight session={session} />}
-      {tab === 'queue' && <Queue id={id} />}
+      {tab === 'queue' && <Queue id={id} onCleared={onDone} />}
       {tab === 'history' && <History id={id} />}
       {tab === 'chart' && <StateChart id={id} />}
       {tab === 'rights' && <RightsCache id={id} />}

@@ -180,7 +180,7 @@ export function Inflight({ session: { inflight, awaiting_rel } }: OfSession) {
 }
 
 /** The queued messages, with their payloads on request. */
-export function Queue({ id }: OfClient) {
+export function Queue({ id, onCleared }: OfClient & { readonly onCleared: () => void }) {
   const [opened, setOpened] = useState<string>();
   const [version, setVersion] = useState(0);
   return (
@@ -200,6 +200,7 @@ export function Queue({ id }: OfClient) {
           run={async () => {
             await remove('/x/sessions/{clientid}/queue', { params: { clientid: id } });
             setVersion((before) => before + 1);
+            onCleared();
           }}
         >
           <CopyAs
