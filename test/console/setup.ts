@@ -87,6 +87,9 @@ interface Area {
 
 const areas: Area[] = [];
 
+/** Maximum time of an area: a test that waits for ever fails, and the others run. */
+const MAX_AREA_MS = IS_LONG ? 3_600_000 : 300_000;
+
 /** Areas that run at the same time: tests wait for pages and for ticks of the broker more than half of the time. */
 const AT_ONCE = 3;
 
@@ -124,17 +127,18 @@ function declareArea(
   ofBroker: BrokerOptions,
   prepare: AreaOptions['prepare']
 ): void {
-  describe(name, { skip: missingBrowser(), concurrency: 1 }, () => {
+  describe(name, { skip: missingBrowser(), concurrency: 1, timeout: MAX_AREA_MS }, () => {
     let server: Awaited<ReturnType<typeof startConsole>>;
     const logins = new Map<string, BrowserContextOptions['storageState']>();
     /** Tabs that tests have closed, by the person. To load a page in one of them costs a third of a new tab, which has a process. */
     const closed = new Map<string, Tab[]>();
+    const opened: Tab[] = [];
     before(async () => {
       server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker }, prepare);
       await fill(server.broker);
     });
     after(async () => {
-      for (const tab of [...closed.values()].flat()) await tab.close();
+      for (const tab of opened) await tab.close(); // also those of tests that have failed, which hold connections
       await server[Symbol.asyncDispose]();
     });
     tests({
@@ -149,7 +153,8 @@ function declareArea(
         const before = options === undefined ? closed.get(id)?.pop() : undefined;
         const storageState = logins.get(id);
         const tab = before ?? (await openTab(url, { ...options, ...(storageState && { storageState }) }));
-        if (before !== undefined) {
+        if (before === undefined) opened.push(tab);
+        else {
           await before.page.goto(url);
           before.faults.length = 0;
         }

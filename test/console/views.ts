@@ -56,7 +56,7 @@ export const VIEWS: readonly string[] = [
 const IN_FLIGHT = 2;
 
 /** Connect a client that acknowledges nothing, and send it messages below `unread/`: two are in flight to it then, and the others wait in its queue. */
-async function connectUnread(broker: Broker, clientId: string, topics: readonly string[]): Promise<void> {
+export async function connectUnread(broker: Broker, clientId: string, topics: readonly string[]): Promise<void> {
   const unread = await rawClient(broker, { clientId, properties: { receiveMaximum: IN_FLIGHT } });
   const subscriptions = [
     { topic: 'unread/#', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }

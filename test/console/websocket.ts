@@ -9,7 +9,7 @@ import { describeConsole, type ServedConsole } from './setup.ts';
 /** Connect the client of a page, and wait until it is connected. */
 async function connect({ page }: Tab): Promise<void> {
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
-  await page.getByText('connected', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'Connection' }).getByText('connected', { exact: true }).waitFor();
 }
 
 /** The next message that another client receives. */
@@ -182,7 +182,7 @@ describeConsole(
       served.broker.sessions.get('page-r').kick({ reasonCode: 0x8b });
       await page.getByText('server shutting down').first().waitFor();
       await page.getByRole('button', { name: 'Try now' }).click();
-      await page.getByText('connected', { exact: true }).waitFor();
+      await page.getByRole('region', { name: 'Connection' }).getByText('connected', { exact: true }).waitFor();
       served.broker.sessions.get('page-r').kick();
       await page.getByRole('alert').filter({ hasText: 'administrative action' }).waitFor();
       await page.getByText('not connected').waitFor();
@@ -198,7 +198,7 @@ describeConsole(
       await page.getByRole('dialog').getByText('The session has ended').waitFor();
       await page.getByText('logged out').waitFor();
       await logIn(tab, 'ann');
-      await page.getByText('connected', { exact: true }).waitFor();
+      await page.getByRole('region', { name: 'Connection' }).getByText('connected', { exact: true }).waitFor();
       assert.equal(served.broker.sessions.get('page-s').state, 'connected');
       await tab.close();
     });
@@ -225,7 +225,7 @@ describeConsole(
       await data.fill('0x3432');
       await dialog.getByLabel('User Properties').fill('a=b');
       await dialog.getByRole('button', { name: 'Send the answer' }).click();
-      await page.getByText('connected', { exact: true }).waitFor();
+      await page.getByRole('region', { name: 'Connection' }).getByText('connected', { exact: true }).waitFor();
       await page.getByRole('row', { name: 'sent AUTH' }).getByRole('button').click();
       await page.locator('.below').getByText('a =').waitFor();
 
