@@ -17,6 +17,7 @@ import './console/websocket.ts';
 import './console/settings.ts';
 import './console/traces.ts';
 import './console/rules.ts';
+import './console/actions.ts';
 import './console/alarms.ts';
 import './console/hosted.ts';
 import { declareAreas } from './console/setup.ts';

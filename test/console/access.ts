@@ -68,6 +68,7 @@ describeConsole('Applications and users in the console', (served) => {
       if (kind === 'User names with rights') await dialog.getByLabel('Superuser').check();
       await dialog.getByRole('button', { name: 'Set', exact: true }).click();
       await page.getByText('The record was changed').first().waitFor();
+      await dialog.waitFor({ state: 'detached' }); // the notice may be that of the other kind
       assert.notEqual(records.get('a/b ..')?.passwordHash, first);
       assert.equal(records.get('a/b ..')?.isSuperuser, kind === 'User names with rights');
       await row.getByRole('button', { name: 'Remove' }).click();
