@@ -91,6 +91,31 @@ describeConsole(
       await tab.close();
     });
 
+    it('offers the resources that an action can use and makes one in its form, and warns of placeholders without a value', async () => {
+      await using server = await startConsole({}, { rules: { resources: [webHook()] } });
+      const tab = await openTab(`http://127.0.0.1:${server.port}/rule`);
+      await logIn(tab, 'ann');
+      const { page } = tab;
+      await page.getByRole('button', { name: 'Add an action' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Add an action' });
+      await dialog.getByText('The statement does not output payload').waitFor();
+      await dialog.getByText('More fields').waitFor();
+      assert.equal(await dialog.getByLabel('MQTT 5.0 properties').isVisible(), false);
+      await dialog.getByLabel('Action').selectOption('data_to_webserver');
+      await dialog.getByText('The action sends through a resource').waitFor();
+      await dialog.getByRole('button', { name: 'Add a resource' }).click();
+      const inner = page.getByRole('dialog', { name: 'Add a resource' });
+      await inner.getByLabel('Id').fill('target');
+      await inner.getByLabel(/URL/).first().fill(`http://127.0.0.1:${server.port}/`);
+      await inner.getByRole('button', { name: 'Save' }).click();
+      await inner.waitFor({ state: 'detached' });
+      await dialog.getByLabel(/Resource ID/).selectOption('target');
+      await dialog.getByRole('button', { name: 'Apply' }).click();
+      await page.locator('.rule-actions li', { hasText: '$resource target' }).waitFor();
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
     it('asks before a link or the back button leaves a rule with changes that are not saved', async () => {
       await served.broker.rules.create({ id: 'left', sql: 'SELECT payload FROM "left"', actions: [] });
       const tab = await served.open('rules');

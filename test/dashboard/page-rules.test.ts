@@ -5,6 +5,8 @@ import {
   eventOf,
   failingAction,
   type LiveRule,
+  missingIn,
+  outputsOf,
   paramOf,
   secretsIn,
   textOfParam,
@@ -15,6 +17,22 @@ import { exampleEvent, topicOf } from '../../adapters/dashboard/page/model/sampl
 import { compileRule } from '../../lib/rules/index.ts';
 
 describe('Rules', () => {
+  it('finds the placeholders of an action that the statement does not output', () => {
+    const of = (name: string) => `\${${name}}`;
+    const params = {
+      target_topic: `to/${of('clientid')}`,
+      payload_tmpl: `${of('payload.t')} ${of('t')}`,
+      target_qos: 0
+    };
+    const missing = (sql: string) => missingIn(params, outputsOf(sql)).join(' ');
+    assert.equal(missing('SELECT payload.t AS t FROM "a"'), 'clientid payload');
+    assert.equal(missing('SELECT payload.t, clientid, max(1, 2) as t FROM "a"'), '');
+    assert.equal(missing('SELECT *, 1 AS n FROM "a"'), '');
+    assert.equal(missing('FOREACH payload.list AS t DO t FROM "a"'), '');
+    assert.equal(missing('select \'a, b\' as t, clientid as payload.c from "a"'), 'clientid');
+    assert.equal(missing('SELECT'), '');
+  });
+
   it('finds the topics after FROM, also while the statement is not complete', () => {
     assert.deepEqual(topicsIn('SELECT * FROM "a/#", "$events/client_connected" WHERE x = "b"'), [
       'a/#',

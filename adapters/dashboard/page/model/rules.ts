@@ -132,3 +132,43 @@ export function withLive<Rule extends Running>(rule: Rule, live: LiveRule | unde
   const metrics = [{ ...rule.metrics[0], ...same, no_result: noResult, speed_max: speedMax }];
   return { ...rule, enabled: state !== 'idle', state, reason, metrics, actions };
 }
+
+/**
+ * The names that the outputs of a statement have, for placeholders. The statement may be incomplete.
+ * @returns undefined: any, as with `*` or FOREACH
+ */
+export function outputsOf(statement: string): ReadonlySet<string> | undefined {
+  const list = /^\s*select\b([\s\S]*?)\bfrom\b/i.exec(statement)?.[1];
+  if (list === undefined) return undefined;
+  const items = itemsIn(list);
+  if (items.some((item) => item === '*' || item === '')) return undefined;
+  return new Set(items.map((item) => firstOf(/\bas\s+(\S+)$/i.exec(item)?.[1] ?? item)));
+}
+
+/** The items of a list, which commas separate outside of strings and brackets. */
+function itemsIn(list: string): readonly string[] {
+  const items = [''];
+  let depth = 0;
+  for (const [part] of list.matchAll(/'[^']*'|"[^"]*"|[^'"]/g)) {
+    if (/^[([{]$/.test(part)) depth++;
+    else if (/^[)\]}]$/.test(part)) depth--;
+    if (part === ',' && depth === 0) items.push('');
+    else items[items.length - 1] += part;
+  }
+  return items.map((item) => item.trim());
+}
+
+/** The first name of a path, without quotes. */
+function firstOf(path: string): string {
+  return path.replace(/['"`]/g, '').split(/[.[]/)[0];
+}
+
+/** The names in placeholders of parameters that the outputs of a statement do not have. */
+export function missingIn(
+  params: Readonly<Record<string, unknown>>,
+  outputs: ReadonlySet<string> | undefined
+): readonly string[] {
+  if (outputs === undefined) return [];
+  const names = [...JSON.stringify(params).matchAll(/\$\{([^}.[\s]+)/g)].map(([, name]) => name);
+  return [...new Set(names)].filter((name) => !outputs.has(name));
+}

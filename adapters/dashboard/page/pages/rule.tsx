@@ -211,7 +211,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
           value={description}
           onChange={(text) => change({ description: text })}
         />
-        <Actions actions={actions} onChange={(list) => change({ actions: list })} />
+        <Actions actions={actions} statement={statement} onChange={(list) => change({ actions: list })} />
         {newer && <Newer onLoad={() => take(newer)} onReplace={() => void save(true)} />}
         <div class="form-buttons">
           <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>

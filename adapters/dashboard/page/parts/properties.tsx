@@ -19,6 +19,7 @@ export function PropertiesForm({
   values,
   submit,
   hasOthers = false,
+  hidesRare = hasOthers,
   onSubmit,
   onCancel,
   copies
@@ -28,6 +29,8 @@ export function PropertiesForm({
   readonly submit: string;
   /** Properties that are not described may be given as well. */
   readonly hasOthers?: boolean;
+  /** Properties that are neither required nor set are shown on request. Default: as `hasOthers`. */
+  readonly hidesRare?: boolean;
   readonly onSubmit: (properties: Properties) => Promise<unknown>;
   readonly onCancel: () => void;
   /** The commands to copy for properties; not shown while a field is not valid. */
@@ -37,7 +40,7 @@ export function PropertiesForm({
   const others = Object.fromEntries(Object.entries(values).filter(([name]) => !known.has(name)));
   const fields: FieldRow[] = specs.map(([name, spec]) => ({
     ...fieldOf(name, spec),
-    ...(hasOthers && spec.required !== true && values[name] === undefined && { isMinor: true })
+    ...(hidesRare && spec.required !== true && values[name] === undefined && { isMinor: true })
   }));
   if (hasOthers)
     fields.push({

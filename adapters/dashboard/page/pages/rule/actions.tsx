@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { get } from '../../app/requests.ts';
-import type { ParamSpec } from '../../model/rules.ts';
+import { missingIn, outputsOf, type ParamSpec } from '../../model/rules.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Pairs } from '../../parts/facts.tsx';
@@ -8,8 +8,11 @@ import { Field } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { PropertiesForm } from '../../parts/properties.tsx';
 import { T } from '../../texts.ts';
+import { Edit } from './resources.tsx';
 
 const R = T.rules;
+/** The parameter that names the resource of an action. */
+const RESOURCE = '$resource';
 
 /** An action of a rule, with changes that are not saved yet. */
 export interface ActionDraft {
@@ -21,9 +24,11 @@ export interface ActionDraft {
 /** The actions of a rule, which process its outputs. */
 export function Actions({
   actions,
+  statement,
   onChange
 }: {
   readonly actions: readonly ActionDraft[];
+  readonly statement: string;
   readonly onChange: (actions: readonly ActionDraft[]) => void;
 }) {
   const [edited, setEdited] = useState<number>();
@@ -35,6 +40,7 @@ export function Actions({
         {actions.map(({ name, params }, index) => (
           <li key={index}>
             <b>{name}</b> <Pairs of={params} />
+            <Missing params={params} statement={statement} />
             <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
               {R.change}
             </button>
@@ -55,6 +61,7 @@ export function Actions({
       {edited !== undefined && (
         <ActionDialog
           action={actions[edited]}
+          statement={statement}
           onClose={() => setEdited(undefined)}
           onSave={(action) => {
             onChange(
@@ -70,21 +77,39 @@ export function Actions({
   );
 }
 
+/** The parameters of an action type in the order of the form: those that are required first, without those that permit one value only. */
+function specsOf(params: Readonly<Record<string, ParamSpec>>, resources: readonly string[]): [string, ParamSpec][] {
+  return Object.entries(params)
+    .filter(([, spec]) => spec.enum === undefined || spec.enum.some((value) => value !== '' && value !== 'none'))
+    .map(([name, spec]): [string, ParamSpec] => [name, name === RESOURCE ? { ...spec, enum: resources } : spec])
+    .sort(
+      ([, a], [, b]) => Number(b.required === true) - Number(a.required === true) || (a.order ?? 99) - (b.order ?? 99)
+    );
+}
+
+/** Names in placeholders that the statement does not output. */
+function Missing({ params, statement }: { readonly params: ActionDraft['params']; readonly statement: string }) {
+  const missing = missingIn(params, outputsOf(statement));
+  return missing.length === 0 ? null : <p class="warning">{R.missing(missing.join(', '))}</p>;
+}
+
 function ActionDialog({
   action,
+  statement,
   onSave,
   onClose
 }: {
   readonly action: ActionDraft | undefined;
+  readonly statement: string;
   readonly onSave: (action: ActionDraft) => void;
   readonly onClose: () => void;
 }) {
   const { value } = useLoaded('actions', (signal) => get('/actions', { signal }));
   const [name, setName] = useState(action?.name ?? 'republish');
   const type = value?.find((one) => one.name === name);
-  const specs = Object.entries((type?.params ?? {}) as Readonly<Record<string, ParamSpec>>).sort(
-    ([, a], [, b]) => (a.order ?? 99) - (b.order ?? 99)
-  );
+  const present = action?.name === name ? action : undefined;
+  const needsResource = type?.params[RESOURCE] !== undefined;
+  const resources = useResources(type?.types ?? [], present?.params[RESOURCE]);
   return (
     <Dialog title={action === undefined ? R.addAction : R.changeAction} onClose={onClose}>
       <div class="action">
@@ -98,20 +123,38 @@ function ActionDialog({
           value={name}
           onChange={setName}
         />
-        {type && <p class="aside">{type.description.en}</p>}
         {type && (
+          <p class="aside">
+            {type.description.en} {needsResource ? R.usesResource : type.app === 'streams' && R.usesNone}
+          </p>
+        )}
+        {needsResource && <Edit resource={undefined} types={resources.types} onDone={resources.reload} />}
+        {type && (!needsResource || resources.ids) && (
           <PropertiesForm
-            key={name}
-            specs={specs}
-            values={action?.name === name ? action.params : {}}
+            key={`${name} ${resources.ids?.length}`}
+            specs={specsOf(type.params as Readonly<Record<string, ParamSpec>>, resources.ids ?? [])}
+            values={present?.params ?? {}}
+            hidesRare
             submit={R.take}
             onCancel={onClose}
-            onSubmit={async (params) =>
-              onSave({ name, params, fallbacks: action?.name === name ? action.fallbacks : [] })
-            }
+            onSubmit={async (params) => onSave({ name, params, fallbacks: present?.fallbacks ?? [] })}
+            copies={(params) => <Missing params={params} statement={statement} />}
           />
         )}
       </div>
     </Dialog>
   );
+}
+
+/** The resources that an action can use, and their types. @param present the one that it uses now */
+function useResources(types: readonly string[], present: unknown) {
+  const known = useLoaded('resource types', (signal) => get('/resource_types', { signal })).value ?? [];
+  const { value, reload } = useLoaded('resources of actions', (signal) => get('/resources', { signal }));
+  const ids = value?.filter(({ type }) => types.includes(type)).map(({ id }) => id);
+  const isGone = typeof present === 'string' && ids !== undefined && !ids.includes(present);
+  return {
+    ids: isGone ? [present, ...ids] : ids,
+    types: known.filter(({ name }) => types.includes(name)),
+    reload
+  };
 }

@@ -136,7 +136,8 @@ interface EditProps {
   readonly onDone: () => void;
 }
 
-function Edit(props: EditProps) {
+/** A button that opens the form of a resource. */
+export function Edit(props: EditProps) {
   const [isOpen, setOpen] = useState(false);
   const { resource, types } = props;
   return (
