@@ -17,6 +17,11 @@ const WITHOUT_EXAMPLE: Readonly<Record<string, string>> = {
   'GET /x/export': 'its answer is a document, not an envelope'
 };
 
+/** The operations whose answer differs from the example, with the reason. */
+const OTHER_ANSWERS: Readonly<Record<string, string>> = {
+  'POST /x/webhooks/:name/test': 'there is no server for the webhook of the example'
+};
+
 const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
 
 /** The path and query of an example. */
@@ -99,7 +104,8 @@ for (const revision of REVISIONS) {
       check(row, 'responses/200', answer.body);
       assert.equal(answer.body.code, 0);
       if (row.data === undefined && row.paged === undefined) assert.deepEqual(answer.body, { code: 0 });
-      if (example.data !== undefined) assert.equal(differenceFrom(example.data, answer.body.data), undefined);
+      if (example.data !== undefined && !(nameOf(row) in OTHER_ANSWERS))
+        assert.equal(differenceFrom(example.data, answer.body.data), undefined);
     };
 
     for (const row of OPERATIONS) {

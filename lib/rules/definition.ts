@@ -52,7 +52,7 @@ const RULE_FIELDS = ['sql', 'actions', 'description', 'isEnabled', 'onActionFail
  * `metrics` occurs in the records of rules that interfaces show. It is accepted without effect, so that such a record
  * can be sent back.
  */
-const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks', 'metrics'];
+const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks', 'metrics', 'last_error'];
 
 /** Other spellings of fields, as used in files and documents. */
 const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;

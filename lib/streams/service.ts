@@ -26,7 +26,6 @@ import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
 import type { SinkAction } from './sinks/sink-action.ts';
 import { builtInSources } from './sources/built-in.ts';
-import { topicFilters } from './sources/mqtt-source.ts';
 import type { SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
@@ -354,21 +353,6 @@ export class StreamService
   async #defined(define: () => void): Promise<void> {
     define();
     if (this.#isBegun && !this.#isStopped) await this.#inTurn(() => this.rules.startAll());
-  }
-
-  /** The topic filters from which a rule reads messages of this broker; undefined if it may read others. @param id of a rule */
-  topicsOf(id: string): readonly string[] | undefined {
-    const read = this.rules.byId.get(id)?.read;
-    const sources = read === undefined ? [] : sourcesOf(read);
-    const filters: string[] = [];
-    for (const { name } of sources) {
-      const { TYPE = 'mqtt', DATASOURCE, CONF_KEY } = this.#catalogue.get('stream', name)?.options ?? {};
-      const isOwn =
-        TYPE.toLowerCase() === 'mqtt' && CONF_KEY === undefined && !this.#configuration.has('mqtt', 'default');
-      if (!isOwn || DATASOURCE === undefined) return undefined;
-      filters.push(...topicFilters(DATASOURCE));
-    }
-    return filters.length === 0 ? undefined : filters;
   }
 
   /** The streams and tables that rules with `qos` above 0 read. */

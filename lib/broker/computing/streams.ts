@@ -56,9 +56,20 @@ export class Streams {
     return this.#service?.rules.byId ?? new Map();
   }
 
-  /** The topic filters from which a rule reads messages of this broker; undefined if it may read others. */
-  topicsOf(rule: string): readonly string[] | undefined {
-    return this.#service?.topicsOf(rule);
+  /** The topic filters from which a rule reads messages of this broker; undefined if it may read others. @param id of a rule */
+  async topicsOf(id: string): Promise<readonly string[] | undefined> {
+    const read = this.rulesById.get(id)?.read;
+    const section = { kind: 'confKey', type: 'mqtt', name: 'default' } as const;
+    if (read === undefined || (await this.api.config.get(section)) !== undefined) return undefined;
+    const { sourcesOf } = await import('../../streams/rule/rules.ts');
+    const { topicFilters } = await import('../../streams/sources/mqtt-source.ts');
+    const filters: string[] = [];
+    for (const { name } of sourcesOf(read)) {
+      const { TYPE = 'mqtt', DATASOURCE, CONF_KEY } = (await this.api.get('stream', name))?.options ?? {};
+      if (TYPE.toLowerCase() !== 'mqtt' || CONF_KEY !== undefined || DATASOURCE === undefined) return undefined;
+      filters.push(...topicFilters(DATASOURCE));
+    }
+    return filters.length === 0 ? undefined : filters;
   }
 
   /** The sinks, as actions of broker rules. */

@@ -82,7 +82,7 @@ async function ofStreamRule({ rule, topic, now }: RuleQuestion, streams: Streams
   const { state, text } = await rules.status(rule);
   if (state !== 'connected')
     return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };
-  const filters = streams.topicsOf(rule);
+  const filters = await streams.topicsOf(rule);
   if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic)))
     return { causes: [unmatched({ ...known, topic: cut(topic) }, filters, now)], isComplete: true };
   const { rejected } = await rules.samples(rule);

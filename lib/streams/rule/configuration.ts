@@ -320,11 +320,6 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     await format.checkSchema(name, content);
   }
 
-  /** Tell whether there is a section. */
-  has(type: string, name: string): boolean {
-    return this.#given(type, name) !== undefined;
-  }
-
   /** A section as it was given. */
   #given(type: string, name: string): Properties | undefined {
     return this.#entries.get(keyOf({ kind: 'confKey', type, name }))?.properties ?? this.#ofApp(type, name);
