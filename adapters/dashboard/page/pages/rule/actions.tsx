@@ -128,7 +128,11 @@ function ActionDialog({
             {type.description.en} {needsResource ? R.usesResource : type.app === 'streams' && R.usesNone}
           </p>
         )}
-        {needsResource && <Edit resource={undefined} types={resources.types} onDone={resources.reload} />}
+        {needsResource && (
+          <div class="form-buttons">
+            <Edit resource={undefined} types={resources.types} onDone={resources.reload} />
+          </div>
+        )}
         {type && (!needsResource || resources.ids) && (
           <PropertiesForm
             key={`${name} ${resources.ids?.length}`}

@@ -48,7 +48,7 @@ export function Metrics({
             { head: R.failures, isNumber: true, cell: ({ metrics: [one] }) => countText(one?.failed) },
             { head: R.waits, isNumber: true, cell: (action) => <Waiting action={action} /> }
           ]}
-          below={(action) => <LastError action={action} />}
+          below={(action) => failingAction([action]) && <LastError action={action} />}
         />
       </section>
     </div>
