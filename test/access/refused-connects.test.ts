@@ -217,7 +217,10 @@ describe('The record of a connection that ends because of another one', () => {
     await kit.broker.access.banned.create({ kind: 'clientId', who: 'c', by: 'admin', until: Infinity });
     const { causes } = await kit.broker.monitor.why({ topic: 't', clientId: 'c' });
     const banned = causes.find(({ code }) => code === 'banned');
-    assert.match(banned?.text ?? '', /^Client "c" is banned: the client id "c" is banned by "admin"\.$/);
+    assert.match(
+      banned?.text ?? '',
+      /^Client "c" was refused or disconnected by a ban: the client id "c" is banned by "admin"\.$/
+    );
   });
 });
 

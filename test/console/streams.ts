@@ -215,6 +215,7 @@ function declareTests(served: ServedConsole): void {
     const tab = await served.open('stream-rules?tab=connections');
     const { page } = tab;
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.bringToFront(); // a page without the focus may not copy
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Add a connection' }).click();
     await dialog.getByLabel('Name').fill('plant');

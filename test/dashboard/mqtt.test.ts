@@ -124,6 +124,7 @@ describe('MQTT over WebSocket in the console', () => {
 
   it('ends with the session', async () => {
     await using server = await startWithUpgrades();
+    await server.broker.users.create('eve', PASSWORD, 'administrator'); // the last one keeps the role
     for (const end of ['logout', 'password', 'role'] as const) {
       const { browser, cookie } = await loggedIn(server);
       const client = await connect(server.port, cookie);

@@ -1,11 +1,11 @@
-import { useEffect, useState } from 'preact/hooks';
-import { choice, forgetDrafts, go, hrefOf, useUnsaved } from '../app/place.ts';
+import { useState } from 'preact/hooks';
+import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
-import { isAdministrator } from '../app/session.ts';
 import { withoutSecrets } from '../model/copy.ts';
 import { withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
+import { useDraft } from '../parts/editor/draft.ts';
 import { Editor } from '../parts/editor/editor.tsx';
 import { Faults } from '../parts/editor/faults.tsx';
 import { Newer } from '../parts/editor/newer.tsx';
@@ -131,57 +131,29 @@ function asGiven(action: ActionDraft): ActionDraft & Readonly<Record<string, unk
   return { ...draftOf(action) };
 }
 
-function isSame(one: Typed, other: Typed): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
 /** The changes that a person has made, until they are saved. */
 function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly onSaved: () => void }) {
   const [id, setId] = useState('');
-  const [base, setBase] = useState(rule);
-  const [typed, setTyped] = useState(() => typedOf(rule));
-  const [version, setVersion] = useState(0); // the editor begins with another text
-  const [newer, setNewer] = useState<RuleRow>();
-  const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
+  const draft = useDraft(rule, typedOf, (typed) => typed.statement);
+  const { base, typed, version, newer, error, isChanged, change, failed: setError } = draft;
   const { statement, description, actions } = typed;
   const language = useLanguage();
   const words = useWords(language, statement);
   const { fault, hints, columns } = useValidation(statement);
-  const isEdited = !isSame(typed, typedOf(base));
-  const isChanged = base === undefined || isEdited;
-  const forget = useUnsaved(isEdited && isAdministrator.value);
-  const change = (changes: Partial<Typed>) => {
-    setTyped((before) => ({ ...before, ...changes }));
-    setError(undefined);
-  };
-  const take = (row: RuleRow) => {
-    setBase(row);
-    if (row.rawsql !== statement) setVersion((before) => before + 1);
-    setTyped(typedOf(row));
-    setNewer(undefined);
-  };
-  useEffect(() => {
-    if (rule === undefined || isSame(typedOf(rule), typedOf(base))) return;
-    if (isEdited) setNewer(rule);
-    else take(rule);
-  }, [rule]);
   const body = { ...(base === undefined && id !== '' && { id }), rawsql: statement, description, actions };
   const save = async (replaces = false) => {
     setError(undefined);
     try {
       if (base === undefined) {
         const { data } = await request('POST', '/rules', { body });
-        forget();
+        draft.forget();
         go('rule', { id: (data as RuleRow).id });
       } else {
         const params = { id: base.id };
         const present = (await get('/rules/{id}', { params })) as RuleRow;
-        if (!replaces && !isSame(typedOf(present), typedOf(base))) {
-          setNewer(present);
-          return;
-        }
-        take((await request('PUT', '/rules/{id}', { params, body })).data as RuleRow);
+        if (!replaces && !draft.isUpToDate(present)) return;
+        draft.take((await request('PUT', '/rules/{id}', { params, body })).data as RuleRow);
         onSaved();
       }
       notify(R.saved);
@@ -212,7 +184,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
           onChange={(text) => change({ description: text })}
         />
         <Actions actions={actions} statement={statement} onChange={(list) => change({ actions: list })} />
-        {newer && <Newer onLoad={() => take(newer)} onReplace={() => void save(true)} />}
+        {newer && <Newer onLoad={() => draft.take(newer)} onReplace={() => void save(true)} />}
         <div class="form-buttons">
           <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
             {base === undefined ? T.form.create : R.save}

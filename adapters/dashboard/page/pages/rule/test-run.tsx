@@ -60,21 +60,12 @@ export function TestRun({
   const tested = `${statement}\n${shown}`;
   const test = async () => {
     onError(undefined);
-    setResult(undefined);
     setRan(tested);
-    let ctx: unknown;
+    setResult(undefined);
     try {
-      ctx = JSON.parse(shown === '' ? '{}' : shown);
+      setResult(await resultOf(statement, shown));
     } catch (error) {
-      setResult(R.notJson((error as Error).message));
-      return;
-    }
-    try {
-      const { data } = await request('POST', '/rules', { query: { test: true }, body: { rawsql: statement, ctx } });
-      setResult(JSON.stringify(data, null, 2));
-    } catch (error) {
-      if (error instanceof RequestError && error.code === NO_OUTPUT) setResult(R.noOutput);
-      else onError(error);
+      onError(error);
     }
   };
   useEffect(() => {
@@ -103,6 +94,23 @@ export function TestRun({
       <Output text={result} isOld={ran !== '' && ran !== tested} />
     </section>
   );
+}
+
+/** Run a statement. @param sample an event as JSON; '' for one without columns @throws errors of requests */
+async function resultOf(statement: string, sample: string): Promise<string> {
+  let ctx: unknown;
+  try {
+    ctx = JSON.parse(sample === '' ? '{}' : sample);
+  } catch (error) {
+    return R.notJson((error as Error).message);
+  }
+  try {
+    const { data } = await request('POST', '/rules', { query: { test: true }, body: { rawsql: statement, ctx } });
+    return JSON.stringify(data, null, 2);
+  } catch (error) {
+    if (error instanceof RequestError && error.code === NO_OUTPUT) return R.noOutput;
+    throw error;
+  }
 }
 
 /** The topic filter of messages, or undefined for another event, and an event for a test. */

@@ -1,10 +1,10 @@
-import { useEffect, useState } from 'preact/hooks';
-import { choice, go, useUnsaved } from '../../app/place.ts';
-import { isAdministrator } from '../../app/session.ts';
+import { useState } from 'preact/hooks';
+import { choice, go } from '../../app/place.ts';
 import { streams } from '../../app/streams.ts';
 import { withoutSecrets } from '../../model/copy.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
+import { useDraft } from '../../parts/editor/draft.ts';
 import { Editor } from '../../parts/editor/editor.tsx';
 import { Faults } from '../../parts/editor/faults.tsx';
 import { Newer } from '../../parts/editor/newer.tsx';
@@ -48,10 +48,6 @@ function typedOf(rule: StreamRule | undefined): Typed {
   };
 }
 
-function isSame(one: Typed, other: Typed): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
 /** A statement to begin with. @param stream empty: any */
 function exampleOver(stream: string): string {
   if (stream === '') return 'SELECT avg(t) AS t\nFROM demo\nGROUP BY TUMBLINGWINDOW(ss, 10)';
@@ -77,51 +73,26 @@ function bodyOf(rule: StreamRule | undefined, id: string, { sql, actions, name, 
 /** The changes that a person has made to a rule, until they are saved. */
 export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined; readonly onSaved: () => void }) {
   const [id, setId] = useState('');
-  const [base, setBase] = useState(rule);
-  const [typed, setTyped] = useState(() => typedOf(rule));
-  const [version, setVersion] = useState(0); // the editor begins with another text
-  const [newer, setNewer] = useState<StreamRule>();
-  const [error, setError] = useState<unknown>();
   const [runs, setRuns] = useState(0);
+  const draft = useDraft(rule, typedOf, (typed) => typed.sql);
+  const { base, typed, version, newer, error, isChanged, change: set, failed: setError } = draft;
   const definitions = useDefinitions(typed.sql);
   const words = useWords(definitions);
   const { fault, hints } = useValidation(typed.sql);
-  const set = (changes: Partial<Typed>) => {
-    setTyped((before) => ({ ...before, ...changes }));
-    setError(undefined);
-  };
-  const isEdited = !isSame(typed, typedOf(base));
-  const isChanged = base === undefined || isEdited;
-  const forget = useUnsaved(isEdited && isAdministrator.value);
-  const take = (row: StreamRule) => {
-    setBase(row);
-    if (row.sql !== typed.sql) setVersion((before) => before + 1);
-    setTyped(typedOf(row));
-    setNewer(undefined);
-  };
-  useEffect(() => {
-    if (rule === undefined || isSame(typedOf(rule), typedOf(base))) return;
-    if (isEdited) setNewer(rule);
-    else take(rule);
-  }, [rule]);
   const save = async (replaces = false) => {
     setError(undefined);
     try {
       const body = bodyOf(base, id, typed);
       if (base === undefined) {
         notify(`${await streams('POST', '/rules', { body })}`);
-        forget();
+        draft.forget();
         go('stream', { id });
         return;
       }
       const path = `/rules/${encodeURIComponent(base.id)}`;
-      const present = (await streams('GET', path)) as StreamRule;
-      if (!replaces && !isSame(typedOf(present), typedOf(base))) {
-        setNewer(present);
-        return;
-      }
+      if (!replaces && !draft.isUpToDate((await streams('GET', path)) as StreamRule)) return;
       notify(`${await streams('PUT', path, { body })}`);
-      take((await streams('GET', path)) as StreamRule);
+      draft.take((await streams('GET', path)) as StreamRule);
       onSaved();
     } catch (thrown) {
       setError(thrown);
@@ -146,7 +117,7 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
         <Faults fault={fault} hints={hints} error={error} />
         <Sinks sinks={typed.actions} onChange={(actions) => set({ actions })} />
         <More typed={typed} onChange={set} />
-        {newer && <Newer onLoad={() => take(newer)} onReplace={() => void save(true)} />}
+        {newer && <Newer onLoad={() => draft.take(newer)} onReplace={() => void save(true)} />}
         <div class="form-buttons">
           <button
             type="button"
