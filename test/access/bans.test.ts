@@ -112,7 +112,7 @@ describe('a ban', () => {
       clientId: 'inner',
       meta: { remoteAddress: '10.0.0.3', zone: 'internal' }
     });
-    assert.equal(banned.disconnect('address', '10.0.0.0/8'), 0, 'there is no such ban');
+    assert.equal(banned.disconnect('address', '10.0.0.0/8'), 0, 'no ban has this address');
     await banned.create({ kind: 'address', who: '10.0.0.0/8' });
     assert.deepEqual(reasons, []);
     assert.equal(banned.disconnect('address', '10.0.0.0/8'), 2);

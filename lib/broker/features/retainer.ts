@@ -10,6 +10,10 @@ import { matches } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { Feature } from './feature.ts';
 
+/** Maximum number of losses that are recorded in `NOTED_MS`. */
+const MAX_NOTED = 100;
+const NOTED_MS = 100;
+
 /**
  * Retains messages and provides them to new subscriptions. While it is stopped, the retained messages stay but are not delivered, and only
  * those of the broker (`$SYS`) are replaced, so that they are up to date at the next start.
@@ -25,13 +29,16 @@ export class Retainer implements Feature {
   readonly #pressure: Pressure;
   /** undefined: there is no store. */
   readonly #records: RetainedRecords | undefined;
+  /** Losses since this monotonic time. */
+  #noted = 0;
+  #notedSinceMs = -Infinity;
 
   constructor(services: Services, pressure: Pressure, ledger: Ledger | undefined) {
     this.#services = services;
     this.#pressure = pressure;
     const { wheel, time, settings } = services;
     this.messages = new RetainedMessages(wheel, time, settings, (topic) => {
-      services.reasons.add('retained_expired', { topic, detail: 'it has expired' });
+      this.#noteLoss('retained_expired', topic, undefined, 'it has expired');
       this.#records?.removed(topic);
     });
     this.#records = ledger && new RetainedRecords(ledger, this);
@@ -88,7 +95,22 @@ export class Retainer implements Feature {
           ? 'the app'
           : `client ${JSON.stringify(publisher)}`;
     const how = publisher === undefined ? 'deleted it' : 'deleted it with an empty payload';
-    this.#services.reasons.add('retained_deleted', { topic, publisher, detail: `${by} ${how}` });
+    this.#noteLoss('retained_deleted', topic, publisher, `${by} ${how}`);
+  }
+
+  /** Record a loss. Of very many at a time, only the first ones: a record costs about as much as the loss itself. */
+  #noteLoss(
+    code: 'retained_deleted' | 'retained_expired',
+    topic: string,
+    publisher: string | undefined,
+    detail: string
+  ): void {
+    const { reasons, time } = this.#services;
+    if (time.nowMs - this.#notedSinceMs >= NOTED_MS) {
+      this.#notedSinceMs = time.nowMs;
+      this.#noted = 0;
+    }
+    if (++this.#noted <= MAX_NOTED) reasons.add(code, { topic, publisher, detail });
   }
 
   /**

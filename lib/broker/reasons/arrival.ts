@@ -71,7 +71,7 @@ export class Arrival {
     const all = this.#recordsOf(question);
     const unnamed = this.#unnamed(question, given.clientId, all);
     const records = [...fittingRecords(all, question), ...unnamed.records];
-    const missed = this.#missed(all, forms[0].topic, given);
+    const missed = this.#missed(all, question, forms[0].topic);
     const recorded = records.flatMap((one) => recordedCause(one, question, missed));
     const derived = await this.#derived(given, question, forms, missed);
     const hasLost = hasLostSubscription(all, question);
@@ -137,9 +137,9 @@ export class Arrival {
   }
 
   /** The first message of the topic without a subscriber. A receiver has missed none if it is retained. */
-  #missed(all: readonly KeptRecord[], topic: string, { clientId }: ArrivalQuestion): KeptRecord | undefined {
-    const missed = missedSince(all);
-    if (missed === undefined || clientId === undefined) return missed;
+  #missed(all: readonly KeptRecord[], question: CheckedQuestion, topic: string): KeptRecord | undefined {
+    const missed = missedSince(all, question);
+    if (missed === undefined || question.clientId === undefined) return missed;
     const retained = this.#state.retainer.messages.lookUp(topic);
     return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
   }

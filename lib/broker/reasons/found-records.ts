@@ -92,8 +92,8 @@ export function hasLostSubscription(all: readonly KeptRecord[], question: Checke
 }
 
 /** The first record of a message of the topic without a subscriber. @param all the latest first */
-export function missedSince(all: readonly KeptRecord[]): KeptRecord | undefined {
-  return all.findLast(({ code }) => code === 'no_subscribers');
+export function missedSince(all: readonly KeptRecord[], question: CheckedQuestion): KeptRecord | undefined {
+  return all.findLast((record) => record.code === 'no_subscribers' && fits(record, question));
 }
 
 /** When a client has subscribed to the topic, as far as it is recorded. @param records those of the client, the latest first */

@@ -111,6 +111,27 @@ describe('What is known about the time of a message', () => {
     assert.deepEqual([isComplete, causes], [true, []]);
   });
 
+  it('takes no message of the publisher to another topic for one that the receiver has missed', async () => {
+    await using kit = await createTestBroker();
+    await using device = await kit.connect({ clientId: 'd' });
+    await device.publish('other', 'x', { qos: 1 });
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a', { qos: 1 });
+    await device.publish('a', 'x');
+    assert.deepEqual(await codesOf(kit.broker, { topic: 'a', clientId: 'c', publisher: 'd' }), []);
+  });
+
+  it('keeps no more than 100 records of retained messages that expire or are deleted in a tenth of a second', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    for (let number = 0; number < 300; number++)
+      await broker.publish(`r/${number}`, 'x', { retain: true, properties: { messageExpiryInterval: 1 } });
+    const recorded = () =>
+      broker.monitor.reasons.list({ limit: 1_000 }).entries.filter(({ code }) => code === 'retained_expired').length;
+    await clock.advance('10s');
+    assert.equal(recorded(), 100);
+  });
+
   it('names who deleted a retained message, and that one expired, to clients that subscribed afterwards', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
