@@ -181,6 +181,33 @@ function declareTests(served: ServedConsole): void {
     await tab.close();
   });
 
+  it('leaves the focus in the field of a person when the properties of a type come', async () => {
+    const tab = await served.open('stream-rules?tab=sources');
+    const { page } = tab;
+    let answer: () => void = () => undefined;
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/metadata/sources/mqtt', (route) => asked.then(() => route.continue()), { times: 1 });
+    const drawn = () => page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
+    await page.getByRole('button', { name: 'Add a section' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').pressSequentially('pla');
+    answer();
+    await dialog.getByLabel('Other properties, as JSON').waitFor();
+    await drawn();
+    await page.keyboard.type('nt');
+    assert.equal(await dialog.getByLabel('Name').inputValue(), 'plant');
+    assert.equal(await dialog.getByLabel('Other properties, as JSON').inputValue(), '');
+    await dialog.getByLabel('Type').focus();
+    await dialog.getByLabel('Type').selectOption('simulator');
+    await dialog.getByLabel('data required').waitFor();
+    await drawn();
+    assert.equal(await page.evaluate('document.activeElement.name'), 'type');
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('adds a schema, shows its messages, changes it, and deletes it when no stream uses it', async () => {
     const tab = await served.open('stream-rules?tab=schemas&do=add');
     const { page } = tab;

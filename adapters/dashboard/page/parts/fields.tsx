@@ -25,7 +25,12 @@ export interface FieldRow {
 /** Values of fields, as strings. A flag is `true` or empty. */
 export type FieldTexts = Readonly<Record<string, string>>;
 
-/** The input of a field, with its label. */
+/** True if a person is at another field: one that comes later, because its form had to be loaded, does not take the focus from it. */
+function isTyping(): boolean {
+  return document.activeElement?.matches('input, select, textarea, [contenteditable="true"]') === true;
+}
+
+/** The input of a field, with its label. @param isFirst it gets the focus when it comes, unless another field has it */
 export function Field({
   field,
   value,
@@ -43,7 +48,7 @@ export function Field({
   const id = useId();
   const input = useRef<HTMLInputElement & HTMLTextAreaElement & HTMLSelectElement>(null);
   useEffect(() => {
-    if (isFirst) input.current?.focus();
+    if (isFirst && !isTyping()) input.current?.focus();
   }, [isFirst]);
   const about = [help !== undefined && `${id}-help`, problem !== undefined && `${id}-problem`]
     .filter(Boolean)

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { RequestError } from '../app/requests.ts';
 import { hostLogin, loadSession, logIn, login } from '../app/session.ts';
 import { T } from '../texts.ts';
@@ -50,7 +50,7 @@ function PasswordLogin({ loginUrl, isAgain }: LoginProps) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
   const first = useRef<HTMLInputElement>(null);
-  useEffect(() => first.current?.focus(), []);
+  useLayoutEffect(() => first.current?.focus(), []); // before a person can be at the other field
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
