@@ -129,6 +129,13 @@ function declareTests(served: ServedConsole): void {
     await write(page, 'CREATE STREAM rooms (t FLOAT, floor BIGINT) WITH (DATASOURCE="rooms/+")');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('cell', { name: 'bigint' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).fill('Create a stream');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'New stream' }).waitFor();
+    await page.locator('.cm-content', { hasText: 'sensors/+/state' }).waitFor(); // the example, not the statement of rooms
+    await page.goBack();
+    await page.locator('.cm-content', { hasText: 'floor BIGINT' }).waitFor();
     await write(page, 'CREATE STREAM halls () WITH (DATASOURCE="halls")');
     await page.getByText('saving makes or replaces halls, and leaves rooms as it is').waitFor();
     page.once('dialog', (question) => void question.accept());

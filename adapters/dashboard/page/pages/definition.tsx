@@ -40,7 +40,7 @@ export function Page() {
         {value && <Actions kind={kind} definition={value} />}
       </Head>
       {error !== undefined && <Problem error={error} onRetry={reload} />}
-      {(name === '' || value) && <Statement key={name} kind={kind} definition={value} onSaved={reload} />}
+      {(name === '' || value) && <Statement key={`${kind} ${name}`} kind={kind} definition={value} onSaved={reload} />}
       {value && <Details definition={value} />}
     </>
   );

@@ -78,7 +78,8 @@ export function useLoaded<T>(
   }, [key, attempt]);
   const reload = () => setAttempt((count) => count + 1);
   return {
-    ...state,
+    // the value of another key is not shown until the effect has run
+    ...(state.key === key ? state : { value: undefined, error: undefined, isLoading: true }),
     reload,
     refresh() {
       isRefresh.current = true;
