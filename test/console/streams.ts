@@ -158,6 +158,47 @@ function declareTests(served: ServedConsole): void {
     await tab.close();
   });
 
+  it('makes a table, shows its rows in a rule that joins them, and deletes it when no rule uses it', async () => {
+    const { broker } = served;
+    await broker.publish('labels', '{"id":1,"name":"hall"}', { retain: true });
+    const tab = await served.open('stream-rules?tab=tables');
+    const { page } = tab;
+    await page.getByText('There are no tables').waitFor();
+    await page.getByRole('link', { name: 'New table' }).click();
+    await page.locator('.cm-content', { hasText: 'CREATE TABLE names' }).waitFor();
+    const options = 'DATASOURCE="labels", FORMAT="JSON", TYPE="mqtt", RETAIN_SIZE="10"';
+    await write(page, `CREATE TABLE labels (id BIGINT, name STRNG) WITH (${options})`);
+    await page
+      .getByRole('alert')
+      .filter({ hasText: /Line 1, column 38:.*found "STRNG"/ })
+      .waitFor();
+    await write(page, `CREATE TABLE labels (id BIGINT, name STRING) WITH (${options})`);
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await page.getByRole('row', { name: /^labels mqtt labels/ }).waitFor();
+    await page.getByRole('link', { name: 'labels' }).click();
+    await page.getByRole('heading', { name: 'labels', exact: true }).waitFor();
+    await page.getByRole('cell', { name: 'string' }).waitFor();
+    await broker.streams.create('CREATE STREAM halls (id BIGINT, t FLOAT) WITH (DATASOURCE="halls", FORMAT="JSON")');
+    const sql = 'SELECT halls.t, labels.name FROM halls INNER JOIN labels ON halls.id = labels.id';
+    await broker.streams.rules.create({ id: 'labelled', sql, actions: [{ log: {} }] });
+    await page.goto(`${served.base}/stream-rule?id=labelled`);
+    await page.getByRole('heading', { name: 'labelled running' }).waitFor();
+    await broker.publish('halls', '{"id":1,"t":20.5}');
+    await page.locator('.samples .result', { hasText: '{"t":20.5,"name":"hall"}' }).first().waitFor();
+    await page.goto(`${served.base}/stream?kind=table&name=labels`);
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'referenced by other rules' }).waitFor();
+    await broker.streams.rules.delete('labelled');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('There are no tables').waitFor();
+    assert.equal(await broker.streams.get('table', 'labels'), undefined);
+    await broker.streams.delete('stream', 'halls');
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('adds a section of a source and keeps its other properties when it is changed', async () => {
     const tab = await served.open('stream-rules?tab=sources');
     const { page } = tab;
