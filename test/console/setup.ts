@@ -74,6 +74,7 @@ export interface ServedConsole {
 interface AreaOptions extends BrokerOptions {
   readonly isAlone?: boolean;
   readonly prepare?: Parameters<typeof startConsole>[2];
+  readonly load?: () => Promise<BrokerOptions>;
 }
 
 /** The words on the command line; none: all areas. */
@@ -111,20 +112,24 @@ export function declareAreas(): void {
  * @param ofBroker further options of the broker
  * @param isAlone true if no other area may run at the same time: it measures, or needs the process for itself
  * @param prepare receives the HTTP server before it listens
+ * @param load makes options of the broker that have to be waited for: a file that awaits something itself would declare its area behind all others
  */
 export function describeConsole(
   name: string,
   tests: (served: ServedConsole) => void,
-  { isAlone = false, prepare, ...ofBroker }: AreaOptions = {}
+  { isAlone = false, prepare, load, ...ofBroker }: AreaOptions = {}
 ): void {
   if (WORDS.length > 0 && !WORDS.some((word) => name.toLowerCase().includes(word))) return;
-  areas.push({ isAlone, declare: () => declareArea(name, tests, ofBroker, prepare) });
+  areas.push({
+    isAlone,
+    declare: () => declareArea(name, tests, async () => ({ ...ofBroker, ...(await load?.()) }), prepare)
+  });
 }
 
 function declareArea(
   name: string,
   tests: (served: ServedConsole) => void,
-  ofBroker: BrokerOptions,
+  optionsOfBroker: () => Promise<BrokerOptions>,
   prepare: AreaOptions['prepare']
 ): void {
   describe(name, { skip: missingBrowser(), concurrency: 1, timeout: MAX_AREA_MS }, () => {
@@ -134,7 +139,7 @@ function declareArea(
     const closed = new Map<string, Tab[]>();
     const opened: Tab[] = [];
     before(async () => {
-      server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...ofBroker }, prepare);
+      server = await startConsole({ prefix: '/base/console' }, { ...OF_BROKER, ...(await optionsOfBroker()) }, prepare);
       await fill(server.broker);
     });
     after(async () => {

@@ -389,4 +389,6 @@ function declareTests(served: ServedConsole): void {
   });
 }
 
-describeConsole('Streams', declareTests, { streams: { formats: [await protobufFormat()] } });
+describeConsole('Streams', declareTests, {
+  load: async () => ({ streams: { formats: [await protobufFormat()] } })
+});
