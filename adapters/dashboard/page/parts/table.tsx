@@ -141,13 +141,12 @@ function useKeptFocus() {
   });
   return {
     ref: body,
-    onFocusIn({ target }: FocusEvent) {
+    onFocusIn({ target, currentTarget }: FocusEvent) {
       const element = target as HTMLElement;
       const row = element.closest('tr');
-      last.current = {
-        element,
-        index: stopsIn(body.current as HTMLElement).findIndex((one) => one.closest('tr') === row)
-      };
+      // a dialog of a row that is removed with the table returns the focus when `body` is null already
+      const stops = stopsIn(currentTarget as HTMLElement);
+      last.current = { element, index: stops.findIndex((one) => one.closest('tr') === row) };
     },
     onFocusOut() {
       const left = last.current;
