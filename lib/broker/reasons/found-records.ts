@@ -86,7 +86,7 @@ export function fittingRecords(all: readonly KeptRecord[], question: CheckedQues
 export function hasLostSubscription(all: readonly KeptRecord[], question: CheckedQuestion): boolean {
   return all.some((record) => {
     const { code, clientId, topic } = record;
-    const isOfTopic = topic === undefined || question.topics.some((each) => matches(each, topic));
+    const isOfTopic = topic === undefined || question.topics.some((each) => matches(innerFilter(topic), each));
     return LOSSES.test(code) && clientId === question.clientId && isOfTopic && isLater(record, question);
   });
 }

@@ -188,6 +188,21 @@ describe('What is known about the time of a message', () => {
     assert.deepEqual(now, ['filter_slash', 'session_ended', 'offline_no_session', 'no_subscriber']);
   });
 
+  for (const filter of ['plant/a', 'plant/#', '$share/g/plant/a'])
+    it(`is incomplete about a time at which the client had a subscription to ${filter} that it has ended since`, async () => {
+      await using kit = await createTestBroker();
+      const { broker, clock } = kit;
+      await using client = await kit.connect({ clientId: 'c' });
+      await client.subscribe(filter, { qos: 1 });
+      await broker.publish('plant/a', 'x', { qos: 1 });
+      const at = clock.now() + 1;
+      await clock.advance('10m');
+      await client.unsubscribe(filter);
+      const { isComplete, causes } = await broker.monitor.why({ topic: 'plant/a', clientId: 'c', at });
+      assert.deepEqual([isComplete, causes], [false, []]);
+      assert.equal((await broker.monitor.why({ topic: 'other', clientId: 'c', at })).isComplete, true);
+    });
+
   it('cannot answer for the future, and is incomplete where records of the time are gone', async () => {
     await using kit = await createTestBroker({ maxMqueueLen: 1 });
     const { broker, clock } = kit;
