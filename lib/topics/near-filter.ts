@@ -17,7 +17,7 @@ import { matches } from './topic.ts';
 export type FilterDifference = 'case' | 'slash' | 'levels' | 'system' | 'space' | 'share';
 
 /** The beginning of a filter that was meant to be shared: `$shared/GROUP/`, `$Share/GROUP/`, `share/GROUP/`. */
-const LIKE_SHARE = /^\$?shared?\/[^/]+\/(?=.)/i;
+const LIKE_SHARE = /^(\$?)shared?\/[^/]+\/(?=.)/i;
 
 /** Maximum number of levels of topics and filters that are compared for a missing run of levels. */
 const MAX_LEVELS = 32;
@@ -50,7 +50,7 @@ export class ComparedTopic {
    */
   differencesTo(filter: string): readonly FilterDifference[] {
     if (matches(filter, this.topic) || filter.length > MAX_CHARACTERS) return NONE;
-    if (LIKE_SHARE.test(filter) && matches(filter.replace(LIKE_SHARE, ''), this.topic)) return ['share'];
+    if (isLikeShared(filter, this.topic)) return ['share'];
     if (BLANKS.test(filter) !== BLANKS.test(this.topic) && matches(trimmed(filter), trimmed(this.topic)))
       return ['space'];
     const wanted = filter.split('/');
@@ -79,6 +79,14 @@ export function slashesOf(filter: string, topic: string): string {
   }));
   const names = (['leading', 'trailing', 'doubled'] as const).filter((name) => one[name] !== other[name]);
   return names.length === 0 ? 'doubled' : names.join(', ');
+}
+
+/** Tell whether a filter would match as a shared one. Without `$` it begins a tree of topics as well, so its rest must name a level. */
+function isLikeShared(filter: string, topic: string): boolean {
+  const [prefix, dollar] = LIKE_SHARE.exec(filter) ?? [];
+  if (prefix === undefined) return false;
+  const rest = filter.slice(prefix.length);
+  return matches(rest, topic) && (dollar === '$' || isNamedIn(rest.split('/')));
 }
 
 /** Blanks at the beginning or end of a level. */
@@ -149,5 +157,5 @@ function agreeing(most: number, holds: (at: number) => boolean): number {
 
 /** Tell whether a level of a filter is a name, not a wildcard: wildcards alone make no filter near. */
 function isNamedIn(wanted: readonly string[]): boolean {
-  return wanted.some((level) => level !== '+' && level !== '');
+  return wanted.some((level) => level !== '+' && level !== '#' && level !== '');
 }
