@@ -44,6 +44,8 @@ export const MAX_NEAR = 100;
 /** Topics with more levels are only compared as a whole. */
 const MAX_LEVELS = 128;
 const SLASH = 0x2f;
+const SPACE = 0x20;
+const BLANK = /\s/;
 
 /** Counts down comparisons. */
 class Budget {
@@ -168,15 +170,23 @@ function* spellingsOf(topic: string): Generator<string, void, undefined> {
   }
 }
 
-/** Tell whether two texts are equal but for case and slashes. Characters above ASCII are taken for equal: `ComparedTopic` decides. */
+/** Tell whether two texts are equal but for case, slashes and blanks. Characters above ASCII are taken for equal: `ComparedTopic` decides. */
 function hasSameLetters(one: string, other: string): boolean {
   let at = one.length - 1;
   let against = other.length - 1;
   for (;;) {
-    while (at >= 0 && one.charCodeAt(at) === SLASH) at--;
-    while (against >= 0 && other.charCodeAt(against) === SLASH) against--;
+    while (at >= 0 && isSlashOrBlank(one.charCodeAt(at))) at--;
+    while (against >= 0 && isSlashOrBlank(other.charCodeAt(against))) against--;
     if (at < 0 || against < 0) return at === against;
     const [a, b] = [one.charCodeAt(at--), other.charCodeAt(against--)];
     if (a !== b && (a | 0x20) !== (b | 0x20) && a < 0x80 && b < 0x80) return false;
   }
+}
+
+/** Tell whether a character is a slash or one that `String.trim` removes. */
+function isSlashOrBlank(code: number): boolean {
+  if (code < 0x80) return code === SLASH || code === SPACE || (code >= 0x09 && code <= 0x0d);
+  return (
+    code === 0xa0 || code === 0xfeff || (code >= 0x1680 && code <= 0x3000 && BLANK.test(String.fromCharCode(code)))
+  );
 }

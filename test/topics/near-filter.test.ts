@@ -44,6 +44,15 @@ describe('The differences between a filter and a topic', () => {
     ['+/x', '$SYS/x', 'system'],
     ['+/X', '$SYS/x', 'system,case'],
     ['$sys/#', '$SYS/x', 'case'],
+    // Shared subscriptions.
+    ['$shared/g/a/b', 'a/b', 'share'],
+    ['$Share/g/#', 'a/b', 'share'],
+    ['share/g/a/+', 'a/b', 'share'],
+    ['shared/room1/#', 'alarms/1', ''],
+    ['share/room1/+/+', 'alarms/1', ''],
+    // Blanks.
+    ['a/b ', 'a/b', 'space'],
+    ['a/ b\u00a0', 'a/b', 'space'],
     // Nothing in common.
     ['a/b', 'a/c', ''],
     ['a/+', 'b', ''],
@@ -87,6 +96,12 @@ describe('The near filters of an index', () => {
     assert.deepEqual(nearTo(index, 'a/b').slice(0, 3).sort(), ['/a/b slash', 'A/+ case', 'A/b case']);
     assert.deepEqual(nearTo(index, 'a/b').slice(3).sort(), ['a/+/+ levels', 'a/b/c levels']);
     assert.equal(index.near('a/b').isComplete, true);
+  });
+
+  it('finds filters with a blank at the beginning or end of a level', () => {
+    for (const filter of ['a/b ', ' a/b', 'a/ b', 'a /b', 'a/b\t', 'a/b\u00a0', 'a/\u2003b', 'a/b\ufeff', '+/b '])
+      assert.deepEqual(nearTo(indexOf(filter), 'a/b'), [`${filter} space`]);
+    assert.deepEqual(nearTo(indexOf('a/ü\u3000', '温度/\u00a0x'), 'a/ü'), ['a/ü\u3000 space']);
   });
 
   it('finds filters below a mount point, which have more levels at their beginning', () => {
