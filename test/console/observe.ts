@@ -194,8 +194,38 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await page.waitForURL(/tail$/);
     assert.equal(await page.getByLabel('Topic filter').inputValue(), '');
     await page.goto(`${served.base}/why?topic=never%2Fsent`);
-    await page.waitForURL(/why\?topic=never%2Fsent&asked=20\d\d-/);
     await page.getByText(/^Records begin at 20.*, when the broker started/).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('asks why without a time unless a person gives one, so that a later subscription is named', async () => {
+    await served.broker.publish('missed/one', 'x');
+    await (await served.broker.connect({ clientId: 'late' })).subscribe('missed/one');
+    const tab = await served.open('why?topic=missed%2Fone&client=late');
+    const { page } = tab;
+    const times: (string | null)[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname.endsWith('/x/why')) times.push(searchParams.get('at'));
+    });
+    const answered = () => page.waitForResponse(/\/x\/why\?/);
+    const ask = page.getByRole('button', { name: 'Find out' });
+    const later = page.getByRole('heading', { name: /late.* subscribed to .* after the message was published/ });
+    await later.waitFor();
+    const address = page.url();
+    await Promise.all([answered(), page.getByRole('button', { name: 'Ask again' }).click()]);
+    await Promise.all([answered(), ask.click()]);
+    await Promise.all([answered(), page.reload()]);
+    assert.equal(page.url(), address);
+    await page.getByLabel('Time').fill('2026-01-02T03:04:05');
+    await Promise.all([answered(), ask.click()]);
+    const given = new URL(page.url()).searchParams.get('at') as string;
+    assert.match(given, /^2026-01-0\dT.*:05Z$/);
+    await page.getByLabel('Time').fill('');
+    await Promise.all([answered(), ask.click()]);
+    await later.waitFor();
+    assert.deepEqual(times, [null, null, null, `${Date.parse(given)}`, null]);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -408,7 +408,8 @@ export const T = {
     rule: 'Rule',
     ruleHelp: 'The id of the rule that should have received the message.',
     at: 'Time',
-    atHelp: 'The approximate time at which the message was published. Default: now.',
+    atHelp:
+      'The approximate time at which the message was published. Without it, all records up to now are searched, also when this address is opened later.',
     ask: 'Find out',
     needsTopic: 'Enter the topic of a message that did not arrive. Further details narrow the answer.',
     none: 'No cause was found.',

@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { DataOf } from '../../../management/client/index.ts';
 import { choice, choose, hrefOf, place } from '../app/place.ts';
 import { get } from '../app/requests.ts';
@@ -25,16 +25,15 @@ const FIELDS: readonly FieldRow[] = [
   { name: 'at', label: W.at, help: W.atHelp, type: 'time' }
 ];
 
-/** The question why a message did not arrive, and the answer. The question is part of the address. */
+/**
+ * The question why a message did not arrive, and the answer. The question is part of the address. Only a time that a person gives is sent: without
+ * one, the broker takes its own clock, and also names what is over by now.
+ */
 export function Page() {
   const { choices } = place.value;
   const [topic, clientid, publisher, rule, at] = FIELDS.map(({ name }) => choice(name));
   const asked = JSON.stringify([topic, clientid, publisher, rule, at]);
-  // a question without a time has the time of asking in its address, so that a colleague gets the same answer
-  const time = at || choice('asked');
-  useEffect(() => {
-    if (topic !== '' && time === '') choose({ asked: nowText() });
-  }, [topic, time]);
+  const [times, setTimes] = useState(0);
   return (
     <>
       <Head title={W.title} />
@@ -47,26 +46,21 @@ export function Page() {
           submit={W.ask}
           onSubmit={async (values: FieldTexts) => {
             const { topic, client, publisher, rule, at = '' } = values;
-            choose({ topic, client, publisher, rule, at: absoluteTime(at), asked: nowText() }, false);
+            choose({ topic, client, publisher, rule, at: absoluteTime(at) }, false);
+            setTimes((count) => count + 1); // the same question may have another answer by now
           }}
         />
       </section>
       {topic === '' ? (
         <p class="aside">{W.needsTopic}</p>
       ) : (
-        time !== '' && (
-          <AnswerView
-            key={`${asked} ${time}`}
-            query={{ topic, clientid, publisher, rule, at: Date.parse(time) || undefined }}
-          />
-        )
+        <AnswerView
+          key={`${times} ${asked}`}
+          query={{ topic, clientid, publisher, rule, at: Date.parse(at) || undefined }}
+        />
       )}
     </>
   );
-}
-
-function nowText(): string {
-  return new Date().toISOString();
 }
 
 interface Query {
@@ -93,11 +87,7 @@ function AnswerView({ query }: { readonly query: Query }) {
         <h2>{value.causes.length === 0 ? W.none : W.causes(value.causes.length)}</h2>
         <div class="head-actions">
           <CopyAs request={{ path: '/x/why', query: { ...query } }} ctl={['why', ...words]} />
-          <button
-            type="button"
-            class="small"
-            onClick={() => (choice('at') === '' ? choose({ asked: nowText() }) : reload())}
-          >
+          <button type="button" class="small" onClick={reload}>
             {W.again}
           </button>
         </div>
