@@ -191,7 +191,11 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
     const args = node.args.map((arg, index) => this.#argument(row, index, arg));
     if (row.isSegmented) args[0] = segmented(args[0]);
     if (row.patternAt !== undefined) this.#countMatching(node, row, args);
-    const { column, name, weighs } = row;
+    const { column, countsWork, name, weighs } = row;
+    if (countsWork) {
+      const values = args;
+      return (scope) => scope.made(run(scope, ...values.map((arg) => arg(scope))), name, weighs, values.length);
+    }
     if (column !== undefined) args.unshift((scope) => scope.counted(scope.row.column(column)));
     const [first, second, third] = args;
     const count = args.length;

@@ -4,6 +4,7 @@
 import { MAX_STRING } from './arithmetic.ts';
 import type { Closure } from './compile.ts';
 import { isSimple } from './functions/characters.ts';
+import type { FunctionWork } from './functions/function.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
@@ -66,7 +67,7 @@ export const TEXT_WEIGHT = 8;
 const SMALL = 64;
 
 /** The state of one evaluation. */
-export class Scope {
+export class Scope implements FunctionWork {
   readonly row: EventColumns;
   /** The values of aliases; undefined if an alias is absent. */
   readonly slots: Value[];
@@ -123,8 +124,18 @@ export class Scope {
 
   /** Count a text whose characters a function finds as readers see them. @throws SqlFailure as `counted` */
   segmented(value: Value): Value {
-    if (typeof value === 'string' && !isSimple(value)) this.#take(SEGMENT_WORK * value.length);
+    if (typeof value === 'string') this.segmentText(value);
     return value;
+  }
+
+  segmentText(text: string): string {
+    if (!isSimple(text)) this.#take(SEGMENT_WORK * text.length);
+    return text;
+  }
+
+  readText(text: string): string {
+    this.#take(text.length);
+    return text;
   }
 
   /**

@@ -22,6 +22,14 @@ export interface FunctionTools {
   readonly table: Map<string, Value>;
 }
 
+/** Counts the work that a function does for an event. @internal */
+export interface FunctionWork {
+  /** Count a text that is read or made. @returns the text @throws SqlFailure if the event exceeds its limit */
+  readText(text: string): string;
+  /** Count a text whose characters are found as grapheme clusters. @returns the text @throws SqlFailure as above */
+  segmentText(text: string): string;
+}
+
 /** A regular expression that matches in time proportional to the text and to the number of its parts. */
 export interface Pattern {
   /** Number of its parts with repetitions written out. */
@@ -66,6 +74,8 @@ export interface SqlFunction extends FunctionFields<ParameterType> {
   readonly scans?: number;
   /** True if the characters of the first argument are found as grapheme clusters, which takes longer. @internal */
   readonly isSegmented?: true;
+  /** True if `run` has the `FunctionWork` of the event as its first argument, before the others, since only it knows its work. @internal */
+  readonly countsWork?: true;
   /**
    * The weight of a resulting list or object as a function of the arguments, whose strings count 8 times. It is at most
    * that of one of them (`part`) or that of all together (`sum`), plus 64. Absent: the result is walked to weigh it;

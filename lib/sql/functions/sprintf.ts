@@ -3,6 +3,7 @@ import { encodeJson, fixed, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, isNumber, kindOf, type Value } from '../values.ts';
 import { lengthOf, partOf } from './characters.ts';
+import type { FunctionWork } from './function.ts';
 
 /** `~`, width, precision, padding, modifier, and the type of the value. */
 const CONTROL = /~(-?\d+)?(?:\.(\d*)(?:\.(.))?)?[tl]?([\s\S]|$)/gu;
@@ -10,9 +11,10 @@ const MAX_DECIMALS = 100;
 
 /**
  * Format values by the controls of Erlang's format strings.
+ * @param work counts the text of each value, and the characters that a width or a precision must find
  * @throws SqlFailure for too few or too many values, or one of the wrong type
  */
-export function formatText(name: string, format: string, values: readonly Value[]): string {
+export function formatText(name: string, format: string, values: readonly Value[], work: FunctionWork): string {
   let used = 0;
   let length = format.length;
   const take = (control: string): Value => {
@@ -29,12 +31,9 @@ export function formatText(name: string, format: string, values: readonly Value[
     }
     const convert = CONTROLS[what];
     if (convert === undefined) throw new SqlFailure(`${name}: unknown control ${JSON.stringify(control)}`);
-    const piece = convert(
-      take(control),
-      precision === undefined || precision === '' ? undefined : Number(precision),
-      name
-    );
-    const padded = padTo(piece, width === undefined ? 0 : Number(width), fill ?? ' ');
+    const limit = precision === undefined || precision === '' ? undefined : Number(precision);
+    const piece = convert(take(control), limit, name, work);
+    const padded = width === undefined ? piece : padTo(piece, Number(width), fill ?? ' ', work);
     length += padded.length;
     return bounded(length, () => padded);
   });
@@ -43,19 +42,19 @@ export function formatText(name: string, format: string, values: readonly Value[
   return text;
 }
 
-type Convert = (value: Value, precision: number | undefined, name: string) => string;
+type Convert = (value: Value, precision: number | undefined, name: string, work: FunctionWork) => string;
 
 const CONTROLS: Readonly<Record<string, Convert | undefined>> = {
-  s: (value, precision, name) => {
+  s: (value, precision, name, work) => {
     if (typeof value !== 'string' && typeof value !== 'boolean' && !(value instanceof Uint8Array))
       throw wrong(name, '~s needs a string', value);
-    const text = stringOf(value);
-    return precision === undefined ? text : partOf(text, 0, precision);
+    const text = work.readText(stringOf(value));
+    return precision === undefined ? text : partOf(work.segmentText(text), 0, precision);
   },
-  p: (value) => termOf(value),
-  w: (value) => termOf(value),
-  b: (value, precision, name) => digits(value, precision, name),
-  B: (value, precision, name) => digits(value, precision, name).toUpperCase(),
+  p: (value, _, __, work) => work.readText(termOf(value)),
+  w: (value, _, __, work) => work.readText(termOf(value)),
+  b: (value, precision, name, work) => work.readText(digits(value, precision, name)),
+  B: (value, precision, name, work) => work.readText(digits(value, precision, name)).toUpperCase(),
   c: (value, _, name) => {
     const number = Number.isSafeInteger(value) ? (value as number) : -1;
     if (number < 0 || number > 0x10ffff || (number >= 0xd800 && number < 0xe000))
@@ -95,10 +94,10 @@ function decimals(precision: number, name: string): number {
   return precision;
 }
 
-function padTo(text: string, width: number, fill: string): string {
+function padTo(text: string, width: number, fill: string, work: FunctionWork): string {
   const size = Math.abs(width);
   if (size > MAX_STRING) throw new SqlFailure(`the width ${size} is more than ${MAX_STRING}`);
-  const padding = fill.repeat(Math.max(0, size - lengthOf(text)));
+  const padding = fill.repeat(Math.max(0, size - lengthOf(work.segmentText(text))));
   return width < 0 ? text + padding : padding + text;
 }
 

@@ -7,7 +7,7 @@ import { bounded, MAX_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, type Value } from '../values.ts';
 import { charactersOf, lengthOf, partOf } from './characters.ts';
-import { family, type SqlFunctionEntry } from './function.ts';
+import { type FunctionWork, family, type SqlFunctionEntry } from './function.ts';
 import { formatText } from './sprintf.ts';
 
 function substring(text: string, start: number | bigint, length: number | bigint = Infinity): string {
@@ -147,14 +147,16 @@ export const TEXT_FUNCTIONS = family('text', [
     returns: 'string',
     about:
       'A string with values: ~s string, ~p any value, ~b integer, ~.2f number with decimals, ~n line end, ~~ tilde.',
-    run: (format: string, ...values: Value[]) => formatText('sprintf', format, values)
+    countsWork: true,
+    run: (work: FunctionWork, format: string, ...values: Value[]) => formatText('sprintf', format, values, work)
   },
   {
     name: 'sprintf_s',
     params: ['string', 'list'],
     returns: 'string',
     about: 'As sprintf, with the values in a list.',
-    run: (format: string, values: readonly Value[]) => formatText('sprintf_s', format, values)
+    countsWork: true,
+    run: (work: FunctionWork, format: string, values: readonly Value[]) => formatText('sprintf_s', format, values, work)
   },
   {
     name: 'pad',
