@@ -19,14 +19,9 @@ export class TimeReading {
     this.wallMs = this.#clock.now();
   }
 
-  /** Use the monotonic time that a timer has read when it rang. */
+  /** Use the monotonic time that a timer has read when it rang, and read the wall-clock time. */
   rang(nowMs: number): void {
     this.nowMs = nowMs;
-  }
-
-  /** Read only the monotonic time; sufficient if no message is accepted in the meantime. */
-  readMonotonic(): number {
-    this.nowMs = this.#clock.monotonic();
-    return this.nowMs;
+    this.wallMs = this.#clock.now();
   }
 }

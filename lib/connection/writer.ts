@@ -183,7 +183,7 @@ export class Writer<S extends ConnectionOwner> {
   /** Continue writing, because the stream has sent its buffered bytes. */
   drained(): void {
     const connection = this.#connection;
-    connection.ports.time.readMonotonic(); // queued messages may have expired
+    connection.ports.time.read(); // queued messages may have expired
     if (!this.isBlocked) return;
     this.release();
     this.flush();

@@ -191,9 +191,10 @@ export class RetainedMessages {
   }
 
   /** Remove an expired message. @internal */
-  expire(entry: RetainedEntry<Message>): void {
+  expire(entry: RetainedEntry<Message>, nowMs: number): void {
     this.#expiries.delete(entry);
     if (!entry.isLive) return;
+    this.#time.rang(nowMs);
     this.#store.delete(entry.topic);
     this.#onExpired(entry.topic);
   }
@@ -228,7 +229,7 @@ class Expiry extends BaseTimer {
     this.#entry = entry;
   }
 
-  ring(): void {
-    this.#owner.expire(this.#entry);
+  ring(nowMs: number): void {
+    this.#owner.expire(this.#entry, nowMs);
   }
 }

@@ -142,7 +142,7 @@ export class Connections {
       metrics.counts[Metric.connectionsRefused]++;
       return;
     }
-    time.readMonotonic();
+    time.read();
     const session = this.#beginSession(stream, transportInfo, zone);
     const connection = session.connection as Connection<Session>;
     this.all.add(connection);

@@ -167,6 +167,7 @@ export class ReasonLog {
     { clientId, publisher, topic, rule, qos = 0, address, detail, count = 1 }: ReasonSubject
   ): void {
     if (this.maxBytes === 0) return;
+    this.#time.read(); // most events come from timers, closed sockets and the app, before a packet is read
     const short = (text: string | undefined) => (text === undefined ? undefined : cut(text));
     const rest = [short(clientId), short(rule), short(detail)] as const;
     this.#add(code, short(topic), qos, short(publisher), ...rest, count, address);

@@ -25,6 +25,28 @@ async function cut({ stream }: RawClient): Promise<void> {
   await turns();
 }
 
+describe('The times of causes', () => {
+  it('are those of the events, also if no packet has come since', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const timeOf = (clientId: string, code: string) =>
+      (broker.monitor.reasons.list({ clientId }).entries.find((record) => record.code === code)?.at ?? 0) - began;
+    const began = clock.now();
+    const expires = await broker.connect({ clientId: 'expires', sessionExpiry: 25 });
+    await expires.subscribe('t');
+    await expires.disconnect();
+    await rawClient(broker, { clientId: 'silent', keepalive: 20 });
+    const kicked = await broker.connect({ clientId: 'kicked' });
+    await clock.advance('40s');
+    broker.sessions.get('kicked').kick();
+    await turns();
+    assert.equal(timeOf('expires', 'session_ended'), 25_000);
+    assert.equal(timeOf('silent', 'disconnected_keepalive_timeout'), 30_000);
+    assert.equal(timeOf('kicked', 'disconnected_kicked'), 40_000);
+    assert.equal(kicked.isConnected, false);
+  });
+});
+
 describe('The order of causes', () => {
   it('begins with what holds now, and shows what has ended afterwards, with the time of its end', async () => {
     await using kit = await createTestBroker({
