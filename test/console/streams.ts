@@ -70,8 +70,13 @@ function declareTests(served: ServedConsole): void {
     assert.match(await rows.inputValue(), /"values":\{"t":22\.5\}/);
 
     await write(page, 'SELECT t FROM nosuch');
+    const answered = page.waitForResponse((response) =>
+      /^PUT .*\/rules\/warm$/.test(`${response.request().method()} ${response.url()}`)
+    );
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.locator('pre.problem').filter({ hasText: 'fail to get stream nosuch' }).waitFor();
+    assert.equal((await answered).status(), 400);
+    // the refusal of the change, or the error in the statement, which replaces it
+    await page.getByRole('alert').filter({ hasText: 'fail to get stream nosuch' }).first().waitFor();
     assert.match((await served.broker.streams.rules.get('warm'))?.sql ?? '', /WHERE t > 20/);
     await write(page, 'SELECT t + 1 AS t FROM demo');
     await page.getByRole('button', { name: 'Save' }).click();
