@@ -202,7 +202,7 @@ interface AxeResult {
 
 /** The serious findings of axe, each with its elements. */
 export async function seriousFindings({ page }: Tab): Promise<string[]> {
-  await page.evaluate(AXE);
+  if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(AXE);
   const { violations } = await page.evaluate<AxeResult>("axe.run({ resultTypes: ['violations'] })");
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
