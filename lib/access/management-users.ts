@@ -165,10 +165,14 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     for (const [name, { hash, tags }] of this.#order.lasting()) yield { name, hash, tags };
   }
 
-  /** Set a user as `exported` has returned it. @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */
+  /**
+   * Set a user as `exported` has returned it.
+   * @throws InvalidInput NAME_INVALID, RECORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN; StateError LAST_ADMINISTRATOR: it would become a viewer
+   */
   async restore(user: ExportedUser): Promise<void> {
     checkUser(user);
     const { name, ...stored } = user;
+    if (user.tags !== ADMINISTRATOR && this.#table.get(name) !== undefined) this.#checkNotLast(name);
     await this.#set(name, { ...stored, number: this.#table.get(name)?.number ?? this.#order.next() });
   }
 

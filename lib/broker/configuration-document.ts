@@ -126,6 +126,8 @@ interface Section<E> {
   /** @throws BrokerError */
   check(entry: E, broker: Broker): void;
   put?(broker: Broker, entry: E): Promise<unknown>;
+  /** Tells whether an entry is put after the others, because it depends on them. Absent: none is. */
+  isLate?(entry: E, broker: Broker): boolean;
   /** Absent: entries are not removed. */
   remove?(broker: Broker, entry: E): Promise<unknown>;
   /** Put and remove entries together or not at all, instead of `put` and `remove`. */
@@ -163,6 +165,8 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
     keyOf: ({ name }) => name,
     check: checkUser,
     put: ({ users }, user) => users.restore(user),
+    // another administrator of the document comes first, because the last one cannot become a viewer
+    isLate: ({ name, tags }, { users }) => users.get(name)?.role === 'administrator' && tags !== 'administrator',
     remove: async ({ users }, { name }) => (name === PERMANENT_USER ? undefined : users.delete(name))
   }),
   features: section<ExportedFeature>({
@@ -407,7 +411,9 @@ class SectionChange {
       for (const entry of some) others.set(row.keyOf(entry, broker), entry);
     if (row.changeAll !== undefined) return this.#together(row.changeAll, others);
     const put = (entry: never) => this.#put(row, entry, others.delete(row.keyOf(entry, broker)));
-    const errors = await this.#each(this.#entries, put, pause);
+    const late = (entry: never) => Number(row.isLate?.(entry, broker) === true);
+    const inOrder = row.isLate === undefined ? this.#entries : this.#entries.toSorted((a, b) => late(a) - late(b));
+    const errors = await this.#each(inOrder, put, pause);
     const { remove } = row;
     if (errors.length > 0 || this.#mode === 'merge' || remove === undefined) return errors;
     return this.#each([...others.values()], (entry) => this.#remove(remove, entry), pause);

@@ -214,6 +214,12 @@ describe('management users', () => {
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
     await users.delete('bob');
     await assert.rejects(users.update('bob', ''), { code: 'RECORD_NOT_FOUND' });
+    const [exported] = users.exported();
+    await assert.rejects(users.restore({ ...exported, tags: '' }), { code: 'LAST_ADMINISTRATOR' });
+    await users.restore(exported);
+    await users.restore({ ...exported, name: 'eve' });
+    await users.restore({ ...exported, tags: '' });
+    assert.equal(users.get('admin')?.role, 'viewer');
   });
 
   it('deletes users, except admin', async () => {

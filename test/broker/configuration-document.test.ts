@@ -148,6 +148,47 @@ describe('The document of a configuration', () => {
     );
   });
 
+  it('does not make the last administrator a viewer, and names it among the errors', async () => {
+    await using to = await createBroker(QUIET).start();
+    for (const name of ['ann', 'admin', 'bob']) await to.users.create(name, 'a password', 'administrator');
+    const head = sent(await exportConfiguration(to));
+    const viewers = head.sections.users?.map((user) => ({ ...user, tags: 'viewer' }));
+    const { sections, errors } = await importConfiguration(
+      to,
+      { ...head, sections: { users: viewers } },
+      { mode: 'replace' }
+    );
+    assert.deepEqual(
+      [sections.users, errors.map(({ section, entry }) => [section, entry])],
+      [counts(0, 2), [['users', 'bob']]]
+    );
+    assert.match(errors[0].message, /"bob" is the last administrator/);
+    assert.deepEqual(
+      Array.from(to.users, ({ name, role }) => [name, role]),
+      [
+        ['ann', 'viewer'],
+        ['admin', 'viewer'],
+        ['bob', 'administrator']
+      ]
+    );
+  });
+
+  it('makes the last administrator a viewer if the document has another one, wherever that stands', async () => {
+    await using from = await createBroker(QUIET).start();
+    await from.users.create('ann', 'a password', 'viewer');
+    await from.users.create('eve', 'a password', 'administrator');
+    await using to = await createBroker(QUIET).start();
+    await to.users.create('ann', 'another password', 'administrator');
+    const document = sent(await exportConfiguration(from));
+    const { sections, errors } = await importConfiguration(
+      to,
+      { ...document, sections: { users: document.sections.users } },
+      { mode: 'replace' }
+    );
+    assert.deepEqual([sections.users, errors], [counts(1, 1), []]);
+    assert.deepEqual([...to.users], [...from.users]);
+  });
+
   it('replaces settings and stopped sources: other settings are reset, and other sources are started', async () => {
     await using to = await createBroker(QUIET).start();
     let starts = 0;
