@@ -115,7 +115,7 @@ export interface StreamsHost extends StreamMessages {
   /** Record an error of a rule in the log of reasons. */
   recorded(
     code: 'rule_stopped' | 'payload_invalid' | 'function_failed' | 'target_refused',
-    error: { readonly rule: string; readonly detail: string }
+    error: { readonly rule: string; readonly topic?: string | undefined; readonly detail: string }
   ): void;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;

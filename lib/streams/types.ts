@@ -421,6 +421,8 @@ export interface StreamErrorSample {
   readonly node: string;
   /** The message, without secrets, cut at 256 characters. */
   readonly message: string;
+  /** Topic of the MQTT message, cut at 256 characters; absent: there is none, as for sinks and windows, which have several. */
+  readonly topic?: string;
 }
 
 /** A row or a group that a stream rule has excluded. */
@@ -431,6 +433,8 @@ export interface StreamRejectedSample {
   readonly reason: 'WHERE' | 'FILTER' | 'HAVING' | 'late';
   /** The values that the condition has read, by their text in the statement; of a late row its columns. Null is left out. */
   readonly values: Readonly<Record<string, unknown>>;
+  /** Topic of the MQTT message, as of errors. */
+  readonly topic?: string;
   readonly isCut: boolean;
 }
 

@@ -36,17 +36,17 @@ describe('Samples of stream rules', () => {
     assert.deepEqual(outputs, [{ at: start + 1000, rows: [{ u: 31, name: 'X' }], isCut: false }]);
     assert.deepEqual(rejected, [
       {
-        ...{ at: start, node: 'op_3_filter', reason: 'WHERE', isCut: false },
+        ...{ at: start, node: 'op_3_filter', reason: 'WHERE', topic: 's/1', isCut: false },
         values: { u: 26, name: 'A', 'meta(topic)': 's/1' }
       },
       {
-        ...{ at: start + 2000, node: 'op_3_filter', reason: 'WHERE', isCut: false },
+        ...{ at: start + 2000, node: 'op_3_filter', reason: 'WHERE', topic: 's/1', isCut: false },
         values: { 'meta(topic)': 's/1', 'lag(t)': 30 }
       }
     ]);
     assert.deepEqual(
-      errors.map(({ at, node }) => [at - start, node]),
-      [[3000, 'source_demo']]
+      errors.map(({ at, node, topic }) => [at - start, node, topic]),
+      [[3000, 'source_demo', 's/1']]
     );
     assert.match(errors[0].message, /JSON/);
     await assert.rejects(streams.rules.samples('none'), { code: 'STREAM_RULE_NOT_FOUND' });

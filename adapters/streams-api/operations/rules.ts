@@ -40,11 +40,12 @@ const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
 const AT = integer('The time, in milliseconds since 1970');
 const NODE = text('The node, as in the status');
+const TOPIC = optional(text('The topic of the MQTT message: its first 256 characters; absent: it is not known'));
 const CUT = flag('True if a part was left out, because the sample is longer than 4,096 characters');
 const SAMPLES = objectOf({
   inputs: listOf(objectOf({ at: AT, node: NODE, values: anyObject('The columns'), cut: CUT })),
   outputs: listOf(objectOf({ at: AT, rows: listOf(anyObject()), cut: CUT })),
-  errors: listOf(objectOf({ at: AT, node: NODE, message: text('The error') })),
+  errors: listOf(objectOf({ at: AT, node: NODE, message: text('The error'), topic: TOPIC })),
   rejected: listOf(
     objectOf({
       at: AT,
@@ -54,6 +55,7 @@ const SAMPLES = objectOf({
         'The clause that was not true; late: in event time, the row came too late'
       ),
       values: anyObject('The values that the condition has read; of a late row its columns'),
+      topic: TOPIC,
       cut: CUT
     })
   )

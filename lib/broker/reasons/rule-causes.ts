@@ -86,11 +86,13 @@ async function ofStreamRule({ rule, topic, now }: RuleQuestion, streams: Streams
   if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic)))
     return { causes: [unmatched({ ...known, topic: cut(topic) }, filters, now)], isComplete: true };
   const { rejected } = await rules.samples(rule);
-  const causes = rejected.map(({ at, reason, values }) =>
-    reason === 'late'
-      ? sampled('row_late', at, { ...known, detail: shown(values) })
-      : sampled('where_false', at, { ...known, detail: `${reason}, with ${shown(values)}` })
-  );
+  const causes = rejected
+    .filter((one) => one.topic === undefined || one.topic === cut(topic))
+    .map(({ at, reason, values, topic: named }) =>
+      reason === 'late'
+        ? sampled('row_late', at, { ...known, topic: named, detail: shown(values) })
+        : sampled('where_false', at, { ...known, topic: named, detail: `${reason}, with ${shown(values)}` })
+    );
   return { causes, isComplete: false }; // an input of a stream rule is sampled about once a second
 }
 

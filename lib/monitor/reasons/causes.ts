@@ -364,7 +364,7 @@ export const CAUSES = {
   ),
   target_refused: row(
     'recorded',
-    (e) => `The target of an action of ${ruleOf(e)} did not accept the message${because(e)}.`,
+    (e) => `The target of an action of ${ruleOf(e)} did not accept ${e.topic === undefined ? 'a' : 'the'} message${because(e)}.`,
     'Check the resource or sink, and its server.'
   ),
   row_late: row(

@@ -222,7 +222,7 @@ export class Checkpoints {
         this.#wait({ entry, rows: [row], logged });
       else entry.push(row);
     };
-    const fail: Consumer['fail'] = (error, cause) => entry.fail(error, cause);
+    const fail: Consumer['fail'] = (...failure) => entry.fail(...failure);
     return {
       takesWhole: true, // rows that are not in the log when the turn ends would be lost in a crash
       push,
@@ -233,7 +233,7 @@ export class Checkpoints {
         return {
           push,
           pushAll: (rows) => this.#wait({ entry: many, rows, logged: this.#append(position, rows) }),
-          fail: (error, cause) => many.fail(error, cause)
+          fail: (...failure) => many.fail(...failure)
         };
       }
     };

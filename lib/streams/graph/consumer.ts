@@ -1,5 +1,5 @@
 import type { Cause } from '../values/cause.ts';
-import type { StreamRow } from '../values/tuple.ts';
+import type { Metadata, StreamRow } from '../values/tuple.ts';
 
 /** The requirements of a rule on the rows of a stream. */
 export interface Need {
@@ -15,8 +15,12 @@ export interface Need {
 export interface Consumer {
   /** Take a row of a stream. The row is shared with other rules, and may have more columns than needed. */
   push(row: StreamRow): void;
-  /** Report input that could not be read or converted. @param cause the rules that caused it */
-  fail(error: unknown, cause?: Cause): void;
+  /**
+   * Report input that could not be read or converted.
+   * @param cause the rules that caused it
+   * @param metadata of its message; undefined if it is not known
+   */
+  fail(error: unknown, cause?: Cause, metadata?: Metadata): void;
   /** Replace all rows of a table. Required for tables, whose rows are not pushed. */
   replace?(rows: readonly StreamRow[]): void;
   /**

@@ -8,7 +8,7 @@ import { streamRow } from '../operators/stream-row.ts';
 import { isSource, type PlannedInput, type PlannedSource, type StreamPlan } from '../plan/plan.ts';
 import { freshSlots } from '../plan/slots.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Frame, StreamRow, Tuple } from '../values/tuple.ts';
+import { type Collection, type Frame, type Metadata, type StreamRow, type Tuple, topicIn } from '../values/tuple.ts';
 import type { Consumer } from './consumer.ts';
 import { NodeCounters, Pulse } from './counters.ts';
 import { Input, type Next } from './input.ts';
@@ -25,8 +25,8 @@ interface GraphHost {
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Takes samples. Default: none are taken. */
   readonly sampler?: StreamSampler;
-  /** Called when an operator fails on an item. */
-  failed(node: string, error: unknown): void;
+  /** Called when an operator fails. @param item undefined if it fails outside of an item */
+  failed(node: string, error: unknown, item?: Tuple | Collection): void;
 }
 
 /** The entry of a source's rows into a graph: the source and its preprocessor, which share their counters, and an input. */
@@ -62,10 +62,10 @@ class SourceInput extends Input implements Consumer {
   }
 
   /** Report that input of the source could not be read. */
-  fail(error: unknown, cause?: Cause): void {
+  fail(error: unknown, cause?: Cause, metadata?: Metadata): void {
     this.#counters.arrived();
     this.#counters.failed(error, this.#clock.now());
-    this.node.sampler?.addError(this.source.sourceName, error);
+    this.node.sampler?.addError(this.source.sourceName, error, () => topicIn(metadata));
     this.passError(error, cause);
   }
 
@@ -83,7 +83,7 @@ class SourceInput extends Input implements Consumer {
     };
     return {
       push: (row) => within(() => this.push(row)),
-      fail: (error, cause) => within(() => this.fail(error, cause))
+      fail: (...failure) => within(() => this.fail(...failure))
     };
   }
 

@@ -57,7 +57,7 @@ export class Input implements Next {
       else if (isTrue(condition(tuple as Tuple))) this.#next.push(tuple);
       else if (this.#rejected?.isOpen === true) this.node.reject(tuple as Tuple);
     } catch (error) {
-      this.node.fail(error, causeOf(tuple as Tuple | Collection));
+      this.node.fail(error, causeOf(tuple as Tuple | Collection), 1, tuple as Tuple | Collection);
     }
     if (startedAt !== undefined) this.node.took(startedAt);
   }

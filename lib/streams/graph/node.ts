@@ -4,7 +4,7 @@ import type { StreamFunctionTools } from '../function.ts';
 import type { LookupTable, Operator, OperatorSetup, RowFilter, Timers } from '../operators/operator.ts';
 import type { PlannedNode } from '../plan/plan.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Tuple } from '../values/tuple.ts';
+import type { Collection, Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { NodeCounters, type Pulse } from './counters.ts';
 import type { Next } from './input.ts';
@@ -18,8 +18,8 @@ interface NodeHost {
   readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   readonly sampler?: StreamSampler;
-  /** Called when an item fails: its error goes to the sinks. */
-  failed(node: string, error: unknown): void;
+  /** Called when an item fails: its error goes to the sinks. @param item undefined if there is none */
+  failed(node: string, error: unknown, item?: Tuple | Collection): void;
 }
 
 /** A running step: an operator with its counters. Its inputs call the operator, whose output is the next node. */
@@ -87,11 +87,16 @@ export class Node {
     this.next.passError(error, cause);
   }
 
-  /** Count a failure, and pass its error on. @param cause the rules that caused the failed item @param times number of failures */
-  fail(reason: unknown, cause: Cause | undefined, times = 1): void {
+  /**
+   * Count a failure, and pass its error on.
+   * @param cause the rules that caused the failed item
+   * @param times number of failures
+   * @param item the failed item; undefined if there is none
+   */
+  fail(reason: unknown, cause: Cause | undefined, times = 1, item?: Tuple | Collection): void {
     const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
     this.counters.failed(error, this.#host.clock.now(), times);
-    this.#host.failed(this.name, error);
+    this.#host.failed(this.name, error, item);
     this.next.passError(error, cause);
   }
 

@@ -3,16 +3,17 @@ import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import { shortJson } from '../../sql/weight.ts';
 import { jsonText } from '../formats/json-text.ts';
-import type { StreamRejectedSample, StreamRuleSamples } from '../types.ts';
-import type { Tuple } from '../values/tuple.ts';
+import type { StreamErrorSample, StreamRejectedSample, StreamRuleSamples } from '../types.ts';
+import { type Tuple, topicOf } from '../values/tuple.ts';
 import { plain, type StreamValueObject } from '../values/values.ts';
 import type { OutputRows } from './sink-node.ts';
 
-/** Maximum number of characters of an error message. */
+/** Maximum number of characters of an error message and of a topic. */
 const MAX_TEXT = 256;
 
 interface NodeSample extends Sample {
   readonly node: string;
+  readonly topic?: string;
 }
 
 interface RejectedSample extends NodeSample {
@@ -34,9 +35,9 @@ export class StreamSampler {
   readonly rejected: SampleRing<RejectedSample>;
   readonly #pace: SamplePace;
   /** Called with each sample of an error. */
-  readonly #errorAdded: (kind: StreamErrorKind, node: string, message: string) => void;
+  readonly #errorAdded: (kind: StreamErrorKind, sample: StreamErrorSample) => void;
 
-  constructor(pace: SamplePace, errorAdded: (kind: StreamErrorKind, node: string, message: string) => void) {
+  constructor(pace: SamplePace, errorAdded: (kind: StreamErrorKind, sample: StreamErrorSample) => void) {
     this.#pace = pace;
     this.#errorAdded = errorAdded;
     this.inputs = new SampleRing(pace);
@@ -64,18 +65,19 @@ export class StreamSampler {
     tuple: Tuple,
     values: (tuple: Tuple) => StreamValueObject
   ): void {
-    this.rejected.add({ ...this.#sample(() => plain(values(tuple))), node, reason });
+    this.rejected.add({ ...this.#sample(() => plain(values(tuple))), node, reason, ...named(topicOf(tuple)) });
   }
 
-  /** Add an error, if one is due. */
-  addError(node: string, error: unknown): void {
+  /** Add an error, if one is due. @param topic returns the topic of the message, if it has one */
+  addError(node: string, error: unknown, topic: () => string | undefined): void {
     const kind = kindOf(node);
     const ring = this.#errors[kind];
     if (!ring.isOpen) return;
     const text = hideInText(errorText(error)).slice(0, MAX_TEXT);
     const message = Buffer.from(text).toString(); // a copy, so that it does not keep a longer text in memory
-    ring.add({ at: this.#pace.now(), json: '', isCut: false, node, message });
-    this.#errorAdded(kind, node, message);
+    const sample = { at: this.#pace.now(), node, message, ...named(topic()) };
+    ring.add({ ...sample, json: '', isCut: false });
+    this.#errorAdded(kind, sample);
   }
 
   /** Discard the samples. */
@@ -89,11 +91,10 @@ export class StreamSampler {
     return {
       inputs: inputs.samples.map(({ at, node, json, isCut }) => ({ at, node, values: JSON.parse(json), isCut })),
       outputs: outputs.samples.map(({ at, json, isCut }) => ({ at, rows: JSON.parse(json), isCut })),
-      errors: errors.sort((a, b) => a.at - b.at).map(({ at, node, message }) => ({ at, node, message })),
-      rejected: rejected.samples.map(({ at, node, reason, json, isCut }) => ({
-        ...{ at, node, reason, isCut },
-        values: JSON.parse(json)
-      }))
+      errors: errors
+        .sort((a, b) => a.at - b.at)
+        .map(({ at, node, message, topic }) => ({ at, node, message, ...(topic !== undefined && { topic }) })),
+      rejected: rejected.samples.map(({ json, ...sample }) => ({ ...sample, values: JSON.parse(json) }))
     };
   }
 
@@ -110,6 +111,12 @@ export class StreamSampler {
 
 /** The samples of a rule that has not run. */
 export const NO_SAMPLES: StreamRuleSamples = { inputs: [], outputs: [], errors: [], rejected: [] };
+
+/** The topic of a sample as a copy, which does not keep a longer string in memory. */
+function named(topic: string | undefined): { readonly topic?: string } {
+  if (topic === undefined) return {};
+  return { topic: Buffer.from(topic.slice(0, MAX_TEXT), 'utf16le').toString('utf16le') };
+}
 
 /** @param node name of the node of the graph in which an error occurred */
 function kindOf(node: string): StreamErrorKind {

@@ -11,6 +11,7 @@ import type { LookupTable } from '../operators/operator.ts';
 import type { PlannedStream, StreamPlan } from '../plan/plan.ts';
 import { FirstRows } from '../sources/first-rows.ts';
 import type { Attachment } from '../sources/hub.ts';
+import type { Collection, Tuple } from '../values/tuple.ts';
 
 /** Dependencies of a running rule on the service. */
 interface RunningHost {
@@ -29,8 +30,8 @@ interface RunningHost {
   during(work: Promise<unknown>): void;
   /** Report that the rule ended before it received all rows of a message, or the messages after it. */
   dropped(stream: PlannedStream, rows: number, messages: number): void;
-  /** Report that a node failed to process an item. */
-  failed(node: string, error: unknown): void;
+  /** Report that a node failed to process an item. @param item undefined if there is none */
+  failed(node: string, error: unknown, item?: Tuple | Collection): void;
   /** The checkpoints of the rule; undefined if it makes none. */
   checkpoints?(graph: Graph): Checkpoints;
 }
@@ -63,7 +64,7 @@ export class Running {
     this.#host = host;
     const { pulse, tools, sinks, lookups, sampler } = opened;
     const outputs = new GraphEnd(sinks, tools.frame, (rows) => host.emitted(rows));
-    const failed = (node: string, error: unknown) => host.failed(node, error);
+    const failed: RunningHost['failed'] = (...failure) => host.failed(...failure);
     this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, sampler, failed }, outputs);
     this.#checkpoints = host.checkpoints?.(this.graph);
   }

@@ -37,6 +37,7 @@ import type {
   TestRow
 } from '../types.ts';
 import { parseTime } from '../values/time-pattern.ts';
+import { type Collection, type Tuple, topicOf } from '../values/tuple.ts';
 import type { StreamValueObject } from '../values/values.ts';
 import type { StreamConfiguration } from './configuration.ts';
 import type { DefinedStreamRule, PlanConfiguration, Planning } from './defined-stream-rule.ts';
@@ -189,11 +190,11 @@ export class StreamRuntime {
   async open(rule: DefinedStreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { id, read, held } = rule;
     const { clock } = this.#host;
-    const sampler = rule.sampler(this.#pace, (kind, node, message) =>
-      this.#host.recorded(kind, { rule: id, detail: `${node}: ${message}` })
+    const sampler = rule.sampler(this.#pace, (kind, { node, message, topic }) =>
+      this.#host.recorded(kind, { rule: id, topic, detail: `${node}: ${message}` })
     );
-    const failed = (node: string, error: unknown) => {
-      sampler.addError(node, error);
+    const failed = (node: string, error: unknown, item?: Tuple | Collection) => {
+      sampler.addError(node, error, () => item && topicOf(item));
       reports.failed(node, error);
     };
     for (const name of plan.repeated)

@@ -54,7 +54,7 @@ export class FirstMessages {
       const message = next();
       if (message === null) return 0;
       if (message === undefined) return STEP_UNITS;
-      const failed = (error: unknown) => waiting.push((to) => to.fail(error, message.cause));
+      const failed = (error: unknown) => waiting.push((to) => to.fail(error, message.cause, message.metadata));
       read(message, (row) => waiting.push((to) => to.push(row)), failed);
       taker = first.takerOf(waiting.length > MAX_AT_ONCE);
       if (waiting.length <= MAX_AT_ONCE) pass(MAX_AT_ONCE);
@@ -84,7 +84,7 @@ export class FirstMessages {
         read(
           message,
           (row) => rows.push(row),
-          (error) => lane.fail(error, message.cause)
+          (error) => lane.fail(error, message.cause, message.metadata)
         );
         lane.trim(rows);
       }

@@ -1,5 +1,4 @@
 import type { Consumer } from '../graph/consumer.ts';
-import type { Cause } from '../values/cause.ts';
 import type { StreamRow } from '../values/tuple.ts';
 
 /**
@@ -72,9 +71,9 @@ export class FirstRows implements Consumer {
     else this.#wait(() => this.#rule.push(row));
   }
 
-  fail(error: unknown, cause?: Cause): void {
-    if (!this.#isHolding) this.#rule.fail(error, cause);
-    else this.#wait(() => this.#rule.fail(error, cause));
+  fail(...failure: Parameters<Consumer['fail']>): void {
+    if (!this.#isHolding) this.#rule.fail(...failure);
+    else this.#wait(() => this.#rule.fail(...failure));
   }
 
   many(): Consumer {
@@ -82,7 +81,7 @@ export class FirstRows implements Consumer {
     const pass = (run: () => void) => (this.#isHolding ? this.#wait(run) : run());
     return {
       push: (row) => pass(() => rule.push(row)),
-      fail: (error, cause) => pass(() => rule.fail(error, cause))
+      fail: (...failure) => pass(() => rule.fail(...failure))
     };
   }
 

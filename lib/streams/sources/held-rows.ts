@@ -33,8 +33,8 @@ class HeldStream implements Consumer {
     this.#hold((consumer) => consumer.push(row));
   }
 
-  fail(...[error, cause]: Parameters<Consumer['fail']>): void {
-    this.#hold((consumer) => consumer.fail(error, cause));
+  fail(...failure: Parameters<Consumer['fail']>): void {
+    this.#hold((consumer) => consumer.fail(...failure));
   }
 
   passTo(consumer: Consumer): void {

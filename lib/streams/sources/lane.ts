@@ -122,7 +122,7 @@ export class Lane {
       decoded = format.decode(payload);
     } catch (error) {
       this.#host.failed(error);
-      this.fail(error, cause);
+      this.fail(error, cause, metadata);
       return 1;
     }
     if (!Array.isArray(decoded)) {
@@ -241,8 +241,8 @@ export class Lane {
   }
 
   /** Report an error, which has been counted, to the rules. */
-  fail(error: unknown, cause?: Cause): void {
-    this.#consumers.each((consumer) => consumer.fail(error, cause));
+  fail(...failure: Parameters<Consumer['fail']>): void {
+    this.#consumers.each((consumer) => consumer.fail(...failure));
   }
 
   /** True if the rows of a message can arrive in several turns. */
@@ -267,7 +267,7 @@ export class Lane {
       long.rows = this.#compile().decode(long.payload) as readonly StreamValueObject[];
     } catch (error) {
       this.#host.failed(error);
-      this.fail(error, long.cause);
+      this.fail(error, long.cause, long.metadata);
       long.at = long.rows.length;
     }
   }
@@ -290,7 +290,7 @@ export class Lane {
     try {
       row = this.#rowOf(this.#convert, values, metadata, arrivedAt, cause);
     } catch (error) {
-      this.#apart((convert) => this.#rowOf(convert, values, metadata, arrivedAt, cause), error, cause);
+      this.#apart((convert) => this.#rowOf(convert, values, metadata, arrivedAt, cause), error, cause, metadata);
       return;
     }
     if (this.#rows !== undefined) this.#rows.push(row);
@@ -312,7 +312,7 @@ export class Lane {
   }
 
   /** Report that a column cannot be converted to those rules only that need it. */
-  #apart(rowOf: (convert: Convert) => StreamRow, error: unknown, cause: Cause | undefined): void {
+  #apart(rowOf: (convert: Convert) => StreamRow, error: unknown, cause: Cause | undefined, metadata: Metadata): void {
     this.#host.failed(error);
     const results = new Map<string, StreamRow | StreamFailure>();
     this.#consumers.each((consumer) => {
@@ -329,7 +329,7 @@ export class Lane {
         results.set(key, result);
       }
       if (result instanceof StreamRow && this.#table === undefined) consumer.push(result);
-      else consumer.fail(result instanceof StreamRow ? error : result, cause);
+      else consumer.fail(result instanceof StreamRow ? error : result, cause, metadata);
     });
   }
 
@@ -342,7 +342,7 @@ export class Lane {
       if (table.add(row)) this.#replace(table.rows);
     } catch (error) {
       this.#host.failed(error);
-      this.fail(error);
+      this.fail(error, undefined, row.source);
     }
   }
 

@@ -260,6 +260,18 @@ export function causeOf(item: Tuple | Collection): Cause | undefined {
   return isCollection(item) ? item.range.cause : item.cause;
 }
 
+/** The topic of the message from which an item comes; undefined if it comes from none, from several, or from a window. */
+export function topicOf(item: Tuple | Collection): string | undefined {
+  const parts = item instanceof StreamRow ? [item] : item instanceof JoinedRow ? item.parts : [];
+  const [topic, ...others] = new Set(parts.flatMap((part) => topicIn(part?.source) ?? []));
+  return others.length === 0 ? topic : undefined;
+}
+
+/** The topic in the metadata of a message. */
+export function topicIn(metadata: Metadata | undefined): string | undefined {
+  return typeof metadata?.topic === 'string' ? metadata.topic : undefined;
+}
+
 /** The bounds of a window with its cause. */
 export function rangeOf(start: number, end: number, cause: Cause | undefined): WindowRange {
   const range = { start, end, trigger: end };

@@ -43,7 +43,7 @@ describe('The causes in a rule', () => {
     assert.deepEqual(codesOf(await causesOf(broker, 'function')), ['function_failed recorded']);
     const [refused] = await causesOf(broker, 'target');
     assert.equal(refused.code, 'target_refused');
-    assert.match(refused.text, /rule "target" did not accept the message: .*the pump is off/);
+    assert.match(refused.text, /rule "target" did not accept a message: .*the pump is off/);
     const all = (await broker.monitor.why({ topic: 'a/1', publisher: 'device' })).causes;
     assert.ok(codesOf(all).includes('function_failed recorded'), 'also without the id of the rule');
     await device.disconnect();
@@ -83,12 +83,67 @@ describe('The causes in a rule', () => {
       const causes = await causesOf(broker, rule);
       assert.deepEqual(codesOf(causes).sort(), [`${code} recorded`, 'payload_invalid recorded'].sort(), rule);
       const invalid = causes.find(({ code }) => code === 'payload_invalid') ?? assert.fail('not recorded');
-      assert.match(invalid.text, /^A payload could not be decoded for rule "/, 'a row of a stream has no topic');
+      assert.match(invalid.text, /^The payload of a message to topic "a\/1" could not be decoded for rule "/);
       assert.match(causes.find((cause) => cause.code === code)?.text ?? '', text);
     }
     await broker.streams.rules.delete('target');
     const kept = broker.monitor.reasons.list({ rule: 'target' }).entries.map(({ code }) => code);
     assert.deepEqual(kept, ['target_refused', 'payload_invalid'], 'records outlive the rule');
+  });
+
+  it('tells the topics of a rule over streams apart: in payloads, columns, functions, conditions and late rows', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    await broker.publish('a/0', 'retained', { retain: true });
+    const options = 'TYPE="mqtt", DATASOURCE="a/+", FORMAT="json", STRICT_VALIDATION="true", TIMESTAMP="at"';
+    await broker.streams.create(`CREATE STREAM s (t BIGINT, at BIGINT) WITH (${options})`);
+    const { rules } = broker.streams;
+    const sql = {
+      retained: 'SELECT t FROM s',
+      payload: 'SELECT t FROM s',
+      column: 'SELECT t FROM s',
+      function: 'SELECT abs(concat("x", t)) AS x FROM s',
+      where: 'SELECT t FROM s WHERE t > 80',
+      window: 'SELECT count(*) AS n FROM s WHERE t > 80 GROUP BY COUNTWINDOW(1)',
+      late: 'SELECT count(*) AS n FROM s GROUP BY TUMBLINGWINDOW(ss, 10)'
+    };
+    for (const [id, text] of Object.entries(sql)) {
+      const isEventTime = id === 'late';
+      await rules.create({ id, sql: text, options: { isEventTime }, actions: [() => undefined] });
+      await kit.clock.advance(200); // the retained message arrives in a later turn
+      const payloads = {
+        retained: [],
+        payload: ['no json'],
+        column: ['{"t": "text", "at": 1}'],
+        late: ['{"t": 1, "at": 30000}', '{"t": 1, "at": 1000}']
+      } as Record<string, readonly string[]>;
+      for (const payload of payloads[id] ?? ['{"t": 75, "at": 1}']) await broker.publish('a/2', payload);
+      await kit.clock.advance(200);
+      const expected = ['where', 'window'].includes(id) ? 'where_false sampled' : undefined;
+      const code = { function: 'function_failed recorded', late: 'row_late sampled' }[id] ?? expected;
+      const topic = id === 'retained' ? 'a/0' : 'a/2';
+      const causes = await causesOf(broker, id, topic);
+      assert.deepEqual(codesOf(causes), [code ?? 'payload_invalid recorded'], id);
+      assert.equal(causes[0].evidence.topic, topic, id);
+      assert.deepEqual(codesOf(await causesOf(broker, id, 'a/1')), [], id);
+      await rules.stop(id);
+    }
+  });
+
+  it('names the topic of an error only if the rows that caused it have one', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.on('error', () => undefined);
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    const sql = 'SELECT abs(concat("x", sum(t))) AS t FROM s GROUP BY COUNTWINDOW(2)';
+    await broker.streams.rules.create({ id: 'window', sql, actions: [() => undefined] });
+    for (const topic of ['a/1', 'a/2']) await broker.publish(topic, '{"t": 1}');
+    await kit.clock.advance(200);
+    const [failed] = await causesOf(broker, 'window', 'a/2');
+    assert.deepEqual([failed.code, failed.evidence.topic], ['function_failed', undefined]);
+    const { errors } = await broker.streams.rules.samples('window');
+    assert.deepEqual(Object.keys(errors[0]), ['at', 'node', 'message']);
   });
 
   it('names the target of a rule over streams that has refused in a flood of errors of functions and payloads', async () => {
