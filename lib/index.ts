@@ -298,6 +298,7 @@ export type {
   StreamRulesApi,
   StreamsApi
 } from './streams/api.ts';
+export type { StreamRuleCode } from './streams/rule-states.ts';
 export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,

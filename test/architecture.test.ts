@@ -56,7 +56,19 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'lib/streams': [
     ['values'],
-    ['chart', 'format', 'function', 'host', 'limits', 'memory-topics', 'own-server', 'properties', 'types', 'api'],
+    [
+      'chart',
+      'format',
+      'function',
+      'host',
+      'limits',
+      'memory-topics',
+      'own-server',
+      'properties',
+      'rule-states',
+      'types',
+      'api'
+    ],
     ['print-statement', 'statement', 'stream-name', 'streams-options', 'window-text'],
     ['formats', 'functions'],
     ['expressions', 'registry'],

@@ -150,7 +150,7 @@ export class StreamService
   async halt(): Promise<void> {
     this.#isBegun = false;
     this.#runtime.halt();
-    await this.#inTurn(() => this.rules.stopAll('the broker has stopped.'));
+    await this.#inTurn(() => this.rules.stopAll('broker_stopped'));
     this.rules.endObservers();
   }
 
@@ -165,7 +165,7 @@ export class StreamService
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#runtime.halt();
-    await this.#inTurn(() => this.rules.stopAll('the stream service is stopped.'));
+    await this.#inTurn(() => this.rules.stopAll('service_stopped'));
     this.#host.emit('streams.stopped', {});
   }
 

@@ -10,6 +10,7 @@ import type { StatementError } from '../sql/sql-error.ts';
 import type { Target } from '../targets/target.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import type { StreamFunction } from './function.ts';
+import type { StreamRuleCode } from './rule-states.ts';
 import type { Cause } from './values/cause.ts';
 import type { Metadata } from './values/tuple.ts';
 import type { StreamValue, StreamValueObject } from './values/values.ts';
@@ -366,6 +367,8 @@ export interface StreamRuleSummary {
 export interface StreamRuleStatus {
   /** State of the rule's chart. */
   readonly state: 'idle' | 'connected' | 'disconnected';
+  /** The state with the kind of its reason, for programs. `text` is for people. */
+  readonly code: StreamRuleCode;
   readonly text: StatusText;
   /** In milliseconds since 1970; 0: never. */
   readonly startedAt: number;

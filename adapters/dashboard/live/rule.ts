@@ -42,8 +42,8 @@ export const RULE: LiveKind<RuleParams> = {
 async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> {
   if (of === 'streams') {
     const sampledAt = lastOf(await broker.streams.rules.samples(id));
-    const { state, text, metrics } = await broker.streams.rules.status(id);
-    return { state, text, metrics, sampledAt };
+    const { state, code, text, metrics } = await broker.streams.rules.status(id);
+    return { state, code, text, metrics, sampledAt };
   }
   const sampledAt = lastOf(await broker.rules.samples(id));
   const rule = await broker.rules.get(id);

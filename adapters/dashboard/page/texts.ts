@@ -1086,7 +1086,16 @@ export const T = {
     restart: 'Restart',
     restartText: 'Stops the rule and starts it again. Rows in windows are lost, unless the rule has checkpoints.',
     done: 'Done.',
-    states: { running: 'running', stopped: 'stopped', failed: 'not running' },
+    states: {
+      running: 'running',
+      stopped: 'stopped',
+      waiting: 'waits for its schedule',
+      over: 'schedule has ended',
+      reopening: 'starting again',
+      service_stopped: 'stream service stopped',
+      broker_stopped: 'broker stopped',
+      failed: 'not running'
+    },
     removeRuleText: 'Deletes the rule with its sinks, its counters and its state. The streams stay.',
     sinks: 'Sinks',
     needsSink: 'A rule needs a sink, which receives its outputs: add one.',

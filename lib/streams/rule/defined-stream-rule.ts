@@ -10,6 +10,7 @@ import { OPEN_MS } from '../../targets/opener.ts';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
 import type { FormatType } from '../format.ts';
 import { NO_SAMPLES, StreamSampler } from '../graph/samples.ts';
+import { STOPPED, type StopCode, type StreamRuleCode, stateText } from '../rule-states.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import type { SourceSections } from '../sources/stream-settings.ts';
 import type {
@@ -68,10 +69,6 @@ export interface StreamRuleHost {
 /** Time limit for closing sources and sinks, after which later changes continue. */
 const CLOSE_MS = 10_000;
 
-const MANUALLY = 'canceled manually.';
-const WAITING = 'waiting for next schedule.';
-const OVER = 'schedule terminated.';
-
 /** A rule over streams: its definition, and its actor. */
 export class DefinedStreamRule {
   readonly id: string;
@@ -84,7 +81,8 @@ export class DefinedStreamRule {
   #plan: RulePlan | undefined;
   #running: Running | undefined;
   #closing: Promise<void> = Promise.resolve();
-  #reason = MANUALLY;
+  #reason = STOPPED.stopped;
+  #code: StopCode | 'failed' = 'stopped';
   #startedAt = 0;
   #stoppedAt = 0;
   /** Time of the next automatic start, by the schedule or after a failure; 0 if there is none. */
@@ -124,7 +122,7 @@ export class DefinedStreamRule {
 
   /** True if the schedule of the rule has no further run. */
   get isOver(): boolean {
-    return !this.isRunning && this.#reason === OVER;
+    return !this.isRunning && this.#code === 'over';
   }
 
   get summary(): StreamRuleSummary {
@@ -133,12 +131,17 @@ export class DefinedStreamRule {
   }
 
   get text(): string {
-    return this.isRunning ? 'Running' : `Stopped: ${this.#reason}`;
+    return stateText(this.code, this.#reason);
+  }
+
+  get code(): StreamRuleCode {
+    return this.isRunning ? 'running' : this.#code;
   }
 
   get status(): StreamRuleStatus {
     return {
       state: this.#chart.state as StreamRuleStatus['state'],
+      code: this.code,
       text: this.text,
       startedAt: this.#startedAt,
       stoppedAt: this.#stoppedAt,
@@ -213,7 +216,7 @@ export class DefinedStreamRule {
     if (schedule !== undefined) {
       const next = schedule.next(this.#host.clock.now());
       if (next.startsAt > this.#host.clock.now() || next.isOver) {
-        this.#wait(next.startsAt, next.isOver ? OVER : WAITING);
+        this.#wait(next.startsAt, next.isOver ? 'over' : 'waiting');
         return;
       }
     }
@@ -221,8 +224,8 @@ export class DefinedStreamRule {
   }
 
   /** Stop the rule. Resolves when its sinks are closed. */
-  async stop(reason = MANUALLY): Promise<void> {
-    this.#wait(0, reason);
+  async stop(code: StopCode = 'stopped'): Promise<void> {
+    this.#wait(0, code);
     await this.#closing;
   }
 
@@ -244,6 +247,7 @@ export class DefinedStreamRule {
     const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
     const [sentence] = errorText(error).split('\n', 1); // the message of a statement continues with its text
     this.#reason = `${sentence.replace(/\.$/, '')}.`;
+    this.#code = 'failed';
     if (this.#attempts < attempts && this.read.fault === undefined) {
       const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);
       const jitterMs = baseMs * jitterFactor * (2 * Math.random() - 1);
@@ -278,7 +282,7 @@ export class DefinedStreamRule {
       await this.#closing;
       this.#plan = await this.#host.plan(this.read, { isStored: true });
       others = this.#host.outdated(this.#plan);
-      await Promise.all(others.map((rule) => rule.stop('a source is opened again.')));
+      await Promise.all(others.map((rule) => rule.stop('reopening')));
       this.#running = await this.#opened(this.#plan);
       this.#attempts = 0;
       this.#chart.send('started');
@@ -305,10 +309,11 @@ export class DefinedStreamRule {
   }
 
   /** Stop until a time. @param startsAt 0: until a call of `start` */
-  #wait(startsAt: number, reason: string): void {
+  #wait(startsAt: number, code: StopCode): void {
     const wasRunning = this.isRunning;
     this.#nextStartAt = startsAt;
-    this.#reason = reason;
+    this.#reason = STOPPED[code];
+    this.#code = code;
     this.#chart.send('stopped');
     if (wasRunning) this.#host.changed(this, false, undefined);
   }
@@ -369,7 +374,7 @@ export class DefinedStreamRule {
         if (!this.isRunning || this.#startedAt !== startedAt) return;
         const next = schedule.next(clock.now());
         const isOver = next.isOver || !schedule.repeats;
-        this.#wait(isOver ? 0 : next.startsAt, isOver ? OVER : WAITING);
+        this.#wait(isOver ? 0 : next.startsAt, isOver ? 'over' : 'waiting');
       });
     }, endsAt - clock.now());
   }

@@ -12,6 +12,7 @@ import type { StreamRulesApi } from '../api.ts';
 import { definitionOf } from '../ddl/catalogue.ts';
 import { isDefinition } from '../ddl/ddl.ts';
 import type { StreamTable } from '../host.ts';
+import type { StopCode } from '../rule-states.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import { parseStreamStatement } from '../statement.ts';
 import type {
@@ -167,9 +168,9 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
   }
 
   /** Stop the rules that run or wait. Others keep the reason why they are not running. */
-  async stopAll(reason: string): Promise<void> {
+  async stopAll(code: StopCode): Promise<void> {
     const going = [...this.#rules.values()].filter(({ isRunning, isWaiting }) => isRunning || isWaiting);
-    await Promise.all(going.map((rule) => rule.stop(reason)));
+    await Promise.all(going.map((rule) => rule.stop(code)));
   }
 
   endObservers(): void {

@@ -1,6 +1,8 @@
 // The states and transitions of a chart, from the configuration of its machine, and the path of a session through them, from the records about its
 // client.
 
+import { DISCONNECT_REASONS } from '../../../../lib/events/reasons.ts';
+
 /** A part of the configuration of a machine of xstate. */
 export interface ChartConfig {
   readonly id?: string;
@@ -135,6 +137,6 @@ export function passedBy(transitions: readonly Transition[], path: readonly stri
     .flatMap((to, index) => transitions.find((one) => isIn(path[index], one.from) && isIn(to, one.to)) ?? []);
 }
 
-function isExpiry(detail = ''): boolean {
-  return /expiry interval/.test(detail);
+function isExpiry(detail: string | undefined): boolean {
+  return detail === DISCONNECT_REASONS.expired.about;
 }

@@ -2,14 +2,15 @@ import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { streams } from '../app/streams.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
-import { Badge, Head } from '../parts/facts.tsx';
+import { Head } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
 import { Draft, type StreamRule } from './stream/draft.tsx';
-import { Flow, type LiveRule, Nodes, useLiveRule } from './stream/flow.tsx';
+import { Flow, Nodes, useLiveRule } from './stream/flow.tsx';
 import { Samples } from './stream/samples.tsx';
+import { RuleState } from './streams/rule-state.tsx';
 
 const S = T.streamRules;
 
@@ -36,7 +37,7 @@ function Rule({ id }: { readonly id: string }) {
             T.rules.create
           ) : (
             <>
-              <Name of={id} /> {value && live.state !== undefined && <State live={live} />}
+              <Name of={id} /> {value && live.code !== undefined && <RuleState code={live.code} />}
             </>
           )
         }
@@ -52,13 +53,6 @@ function Rule({ id }: { readonly id: string }) {
       {value && <Samples id={id} sampledAt={live.sampledAt} />}
     </>
   );
-}
-
-function State({ live: { state, text } }: { readonly live: LiveRule }) {
-  const isByPerson = /canceled manually/.test(text);
-  if (state === 'gone') return null;
-  const kind = state === 'connected' ? 'good' : isByPerson || state === 'idle' ? 'quiet' : 'bad';
-  return <Badge kind={kind}>{S.states[state === 'connected' ? 'running' : isByPerson ? 'stopped' : 'failed']}</Badge>;
 }
 
 function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: boolean }) {

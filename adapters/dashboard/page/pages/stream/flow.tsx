@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { StreamRuleCode } from '../../../../../lib/streams/rule-states.ts';
 import { useWatch } from '../../app/live.ts';
 import { streams } from '../../app/streams.ts';
 import { countText, durationText, rateText } from '../../model/format.ts';
@@ -18,6 +19,8 @@ const STILL_MS = 3_000;
 export interface LiveRule {
   /** Undefined: not known yet. */
   readonly state: string | undefined;
+  /** Undefined: not known, or the rule is gone. */
+  readonly code: StreamRuleCode | undefined;
   readonly text: string;
   readonly metrics: Metrics;
   readonly sampledAt: number;
@@ -27,9 +30,7 @@ export interface LiveRule {
 
 /** Watch a rule. @param id empty: no rule */
 export function useLiveRule(id: string): LiveRule {
-  const [found, setFound] = useState<{ readonly state?: string; readonly text?: string; readonly sampledAt?: number }>(
-    {}
-  );
+  const [found, setFound] = useState<Partial<Pick<LiveRule, 'state' | 'code' | 'text' | 'sampledAt'>>>({});
   const [[before, now], setMetrics] = useState<readonly [MetricsAt | undefined, MetricsAt | undefined]>([
     undefined,
     undefined
@@ -48,6 +49,7 @@ export function useLiveRule(id: string): LiveRule {
   }, [now]);
   return {
     state: found.state,
+    code: found.code,
     text: found.text ?? '',
     sampledAt: found.sampledAt ?? 0,
     metrics: now?.metrics ?? {},

@@ -1,12 +1,13 @@
+import { stateIn } from '../../../../../lib/streams/rule-states.ts';
 import { hrefOf } from '../../app/place.ts';
 import { streams } from '../../app/streams.ts';
 import { countText } from '../../model/format.ts';
 import { type Metrics, totalsOf } from '../../model/streams.ts';
-import { Badge } from '../../parts/facts.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
+import { RuleState } from './rule-state.tsx';
 
 const S = T.streamRules;
 const EVERY_MS = 5_000;
@@ -76,13 +77,11 @@ export function Rules() {
 }
 
 function RuleStatus({ status }: { readonly status: string }) {
-  const [, reason] = /^stopped:\s*(.*)$/is.exec(status) ?? [];
-  if (reason === undefined) return <Badge kind="good">{S.states.running}</Badge>;
-  const isByPerson = /^canceled manually/.test(reason);
+  const { code, reason } = stateIn(status);
   return (
     <>
-      <Badge kind={isByPerson ? 'quiet' : 'bad'}>{isByPerson ? S.states.stopped : S.states.failed}</Badge>
-      {!isByPerson && <span class="aside"> {reason}</span>}
+      <RuleState code={code} />
+      {code === 'failed' && <span class="aside"> {reason}</span>}
     </>
   );
 }
