@@ -88,6 +88,7 @@ export class BrokerRule {
       topics: plan.topics,
       reason: state === 'disconnected' ? this.#reason : undefined,
       counters: this.#meter.counters,
+      sampledAt: this.#sampler?.sampledAt ?? 0,
       actions: this.#list?.states ?? statesOf(definition.actions, this.#parts.kinds)
     };
   }

@@ -243,6 +243,8 @@ export interface RuleState {
    */
   readonly isPersisted: boolean;
   readonly counters: RuleCounters;
+  /** Time of the last sample, in milliseconds since 1970; 0: there is none. While it is the same, so are the samples. */
+  readonly sampledAt: number;
   readonly actions: readonly ActionState[];
 }
 

@@ -374,6 +374,8 @@ export interface StreamRuleStatus {
   readonly startedAt: number;
   readonly stoppedAt: number;
   readonly nextStartAt: number;
+  /** Time of the last sample, in milliseconds since 1970; 0: there is none. While it is the same, so are the samples. */
+  readonly sampledAt: number;
   /**
    * The counters of its nodes by `KIND_NAME_INDEX_METRIC`, in the order of the plan; empty if the rule is not running.
    */

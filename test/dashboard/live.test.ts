@@ -297,6 +297,7 @@ describe('The live stream of the console', () => {
     await using server = await startConsole({}, { clock });
     const { broker } = server;
     await broker.rules.create({ id: 'r', sql: 'SELECT qos FROM "a"', actions: [{ name: 'do_nothing' }] });
+    broker.rules.samples = () => assert.fail('samples are decoded only for those who read them');
     const stream = await watching(server, { rule: { kind: 'rule', of: 'events', id: 'r' } });
     clock.advance(1_000);
     await broker.publish('a', 'x');
@@ -324,12 +325,13 @@ describe('The live stream of the console', () => {
     const { broker } = server;
     await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="JSON")');
     await broker.streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+    broker.streams.rules.samples = () => assert.fail('samples are decoded only for those who read them');
     const stream = await watching(server, { rule: { kind: 'rule', of: 'streams', id: 'r' } });
     clock.advance(1_000);
     await broker.publish('a', '{"a":1}');
     clock.advance(1_000);
     const [, first, second] = await stream.next(3);
-    assert.deepEqual([first.data.state, first.data.sampledAt, second.data.sampledAt], ['connected', 0, 2_000]);
+    assert.deepEqual([first.data.code, first.data.sampledAt, second.data.sampledAt], ['running', 0, 2_000]);
   });
 
   it('shows the lines of a trace as they come', async () => {

@@ -86,10 +86,14 @@ describe('Samples of stream rules', () => {
     const rule = { id: 'r', sql: 'SELECT t FROM demo', actions: [() => undefined] };
     await streams.rules.create(rule);
     await kit.broker.publish('s/1', '{"t": 1}');
+    const sampledAt = kit.clock.now();
+    await kit.clock.advance('1s');
     await streams.rules.restart('r');
     assert.equal((await streams.rules.samples('r')).outputs.length, 1);
+    assert.equal((await streams.rules.status('r')).sampledAt, sampledAt);
     await streams.rules.update('r', { ...rule, sql: 'SELECT t, name FROM demo' });
     assert.equal((await streams.rules.samples('r')).outputs.length, 0);
+    assert.equal((await streams.rules.status('r')).sampledAt, 0);
   });
 
   it('cuts samples to 4,096 characters, shows no secrets in errors, and keeps what sinks refuse', async () => {

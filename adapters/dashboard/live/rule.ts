@@ -1,4 +1,4 @@
-import type { ActionState, Broker, RuleSamples, StreamRuleSamples } from '../../../lib/index.ts';
+import { type ActionState, type Broker, NotFound } from '../../../lib/index.ts';
 import type { LiveKind } from './live-kind.ts';
 import { textIn, wrong } from './params.ts';
 
@@ -41,21 +41,15 @@ export const RULE: LiveKind<RuleParams> = {
 /** @throws NotFound RULE_NOT_FOUND, STREAM_RULE_NOT_FOUND */
 async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> {
   if (of === 'streams') {
-    const sampledAt = lastOf(await broker.streams.rules.samples(id));
-    const { state, code, text, metrics } = await broker.streams.rules.status(id);
+    const { state, code, text, metrics, sampledAt } = await broker.streams.rules.status(id);
     return { state, code, text, metrics, sampledAt };
   }
-  const sampledAt = lastOf(await broker.rules.samples(id));
   const rule = await broker.rules.get(id);
-  const actions = rule?.actions.map(shownAction);
-  return { state: rule?.state, reason: rule?.reason, counters: rule?.counters, actions, sampledAt };
+  if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
+  const { state, reason, counters, actions, sampledAt } = rule;
+  return { state, reason, counters, actions: actions.map(shownAction), sampledAt };
 }
 
 function shownAction({ id, counters, size: waiting, lastError, fallbacks }: ActionState): object {
   return { id, counters, waiting, lastError: lastError?.message, fallbacks: fallbacks.map(shownAction) };
-}
-
-/** The time of the last sample, in milliseconds since 1970; 0: there is none. */
-function lastOf({ inputs, outputs, errors, rejected }: RuleSamples | StreamRuleSamples): number {
-  return [...inputs, ...outputs, ...errors, ...rejected].reduce((last, { at }) => Math.max(last, at), 0);
 }

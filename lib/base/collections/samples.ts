@@ -72,6 +72,13 @@ export class SamplePace {
   }
 }
 
+/** Time of the last sample of some rings, in milliseconds since 1970; 0: there is none. It costs nothing to ask. */
+export function lastSampled(rings: Iterable<Pick<SampleRing, 'samples'>>): number {
+  let last = 0;
+  for (const { samples } of rings) last = Math.max(last, samples.at(-1)?.at ?? 0);
+  return last;
+}
+
 /** The last samples of one kind. Nothing is allocated for them before the first one. */
 export class SampleRing<S extends Sample = Sample> {
   /** True if the next value is to be sampled. Only `SamplePace` changes it. */

@@ -1,4 +1,4 @@
-import { type Sample, type SamplePace, SampleRing } from '../../base/collections/samples.ts';
+import { lastSampled, type Sample, type SamplePace, SampleRing } from '../../base/collections/samples.ts';
 import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import type { Excluded } from '../../sql/compile-statement.ts';
@@ -102,8 +102,17 @@ export class RuleSampler {
 
   /** Discard the samples. */
   clear(): void {
+    for (const ring of this.#rings) ring.clear();
+  }
+
+  /** Time of the last sample, in milliseconds since 1970; 0: there is none. */
+  get sampledAt(): number {
+    return lastSampled(this.#rings);
+  }
+
+  get #rings(): readonly Pick<SampleRing, 'samples' | 'clear'>[] {
     const { inputs, outputs, rejected, failed, actions } = this;
-    for (const ring of [inputs, outputs, rejected, this.#undecoded, failed, actions]) ring.clear();
+    return [inputs, outputs, rejected, this.#undecoded, failed, actions];
   }
 
   get samples(): RuleSamples {

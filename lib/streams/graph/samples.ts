@@ -1,4 +1,4 @@
-import { type Sample, type SamplePace, SampleRing } from '../../base/collections/samples.ts';
+import { lastSampled, type Sample, type SamplePace, SampleRing } from '../../base/collections/samples.ts';
 import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import { shortJson } from '../../sql/weight.ts';
@@ -82,7 +82,16 @@ export class StreamSampler {
 
   /** Discard the samples. */
   clear(): void {
-    for (const ring of [this.inputs, this.outputs, this.rejected, ...Object.values(this.#errors)]) ring.clear();
+    for (const ring of this.#rings) ring.clear();
+  }
+
+  /** Time of the last sample, in milliseconds since 1970; 0: there is none. */
+  get sampledAt(): number {
+    return lastSampled(this.#rings);
+  }
+
+  get #rings(): readonly Pick<SampleRing, 'samples' | 'clear'>[] {
+    return [this.inputs, this.outputs, this.rejected, ...Object.values(this.#errors)];
   }
 
   get samples(): StreamRuleSamples {

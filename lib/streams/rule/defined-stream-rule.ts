@@ -146,6 +146,7 @@ export class DefinedStreamRule {
       startedAt: this.#startedAt,
       stoppedAt: this.#stoppedAt,
       nextStartAt: this.#nextStartAt,
+      sampledAt: this.#sampler?.sampledAt ?? 0,
       metrics: this.isRunning ? (this.#running?.metrics() ?? {}) : {}
     };
   }
