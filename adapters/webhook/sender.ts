@@ -51,8 +51,8 @@ export class WebhookSender {
   /** The headers shared by all requests: alternating names and values, which costs Node less than an object. */
   readonly #headers: readonly string[];
   readonly #isPlainText: boolean;
-  /** Aborted when the sender is closed. */
-  readonly #closing = new AbortController();
+  /** Aborted when a test has to end: the sender is closed, or the broker stops. */
+  #testing = new AbortController();
 
   constructor(settings: SenderSettings) {
     this.#settings = settings;
@@ -83,7 +83,7 @@ export class WebhookSender {
     const durationMs = () => clock.monotonic() - begin;
     try {
       const request = this.#requestOf([{ id: randomUUID(), content }]);
-      const limit = { clock, ms, late, outers: [this.#closing.signal] };
+      const limit = { clock, ms, late, outers: [this.#testing.signal] };
       const answer = await withDeadline(limit, (signal) => client.send(request, signal));
       const refusal = refusalOf(answer, () => this.#describe(answer), clock.now());
       const error = refusal && new BrokerError('HTTP_STATUS', refusal.message);
@@ -98,7 +98,18 @@ export class WebhookSender {
   /** Close the connections. Requests in progress fail. */
   close(): void {
     this.#client.close();
-    this.#closing.abort(new BrokerError('HTTP_FAILED', `the request to ${this.#name} failed: the webhook is closed`));
+    this.#endTest('the webhook is closed');
+  }
+
+  /** End a test in progress, because the broker stops. */
+  endTest(): void {
+    const { aborted: isClosed } = this.#testing.signal;
+    this.#endTest('the broker stops');
+    if (!isClosed) this.#testing = new AbortController();
+  }
+
+  #endTest(why: string): void {
+    this.#testing.abort(new BrokerError('HTTP_FAILED', `the request to ${this.#name} failed: ${why}`));
   }
 
   get #name(): string {

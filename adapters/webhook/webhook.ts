@@ -136,7 +136,8 @@ export class Webhook {
 
   /**
    * Send one event to the server that is marked as a test, with the headers and the signature of all events: its `action` is `webhook_test`, and
-   * `test` is true. It is sent also if the webhook is stopped, and not repeated. The test waits for the answer for `timeout`, at most 30 seconds.
+   * `test` is true. It is sent also if the webhook is stopped, and not repeated. The test waits for the answer for `timeout`, at most 30 seconds,
+   * and ends with the webhook, or when the broker begins to stop.
    * Calls during a test have its result.
    * @throws StateError CONNECTOR_UNTESTABLE: the webhook calls a function of the app
    */
@@ -150,6 +151,11 @@ export class Webhook {
       this.#test = undefined;
     });
     return this.#test;
+  }
+
+  /** End the test in progress with an error. The broker calls this when it begins to stop. */
+  endTest(): void {
+    this.#sender?.endTest();
   }
 
   #testBody(): object {

@@ -267,6 +267,7 @@ export class Engine {
     this.monitor.metricHistory.stop();
     this.sessions.stop();
     this.connections.refuseHeld();
+    this.kept.connectors.endTests();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
         if (!isClosed) session.lifecycle.close('server_shutting_down', { will });

@@ -110,6 +110,25 @@ describe('The test of a webhook', () => {
       }
     }));
 
+  it('ends when the broker begins to stop, and works again after the next start', () =>
+    withHook({}, async ({ kit, receiver, hook }) => {
+      receiver.answer = () => undefined;
+      const tested = kit.broker.connectors.test('webhook', 'default');
+      await receiver.until(1);
+      const stopped = kit.broker.stop();
+      const { status, error } = await tested;
+      assert.deepEqual([status, (error as { code?: string }).code], [undefined, 'HTTP_FAILED']);
+      assert.match(error?.message ?? '', /\/hook failed: the broker stops$/);
+      await stopped;
+      assert.deepEqual(kit.clock.timers, [], 'its time limit has ended as well');
+      await kit.broker.start();
+      receiver.answer = (_request, response) => response.end();
+      assert.equal((await hook.test()).status, 200);
+      hook.close();
+      hook.endTest();
+      assert.match((await hook.test()).error?.message ?? '', /the webhook is closed$/, 'a closed webhook stays closed');
+    }));
+
   it('refuses to test a webhook that calls a function, one that could not be created, and one that does not exist', async () => {
     await using broker = await createBroker({ connectors: [webhooks()] }).start();
     const { connectors } = broker;

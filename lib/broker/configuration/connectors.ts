@@ -33,6 +33,8 @@ export interface Connector {
    * if nothing can be sent. Absent: the connector cannot be tested.
    */
   test?(): Promise<ConnectorTest>;
+  /** End a test in progress: it resolves with an error. Called when the broker begins to stop. Absent: there is nothing to end. */
+  endTest?(): void;
   /** Stop, and release everything. Persisted data stays. */
   close(): Awaitable<void>;
   /** Close, and also remove the waiting messages from the store. It is required; `discard` takes its place in this version. */
@@ -250,6 +252,16 @@ export class Connectors {
     if (running?.test !== undefined) return running.test();
     const why = running === undefined ? `could not be created; correct its options first` : 'cannot be tested';
     throw new StateError('CONNECTOR_UNTESTABLE', `the ${kind} "${name}" ${why}`);
+  }
+
+  /** End the tests in progress, because the broker stops. @internal */
+  endTests(): void {
+    for (const [key, connector] of this.#running)
+      try {
+        connector.endTest?.();
+      } catch (error) {
+        this.#host.failed(error, `ending the test of ${key}`);
+      }
   }
 
   /**
