@@ -69,7 +69,7 @@ export interface RetainedQuery extends PageQuery {
 
 /** A query for a level of the topic tree. */
 export interface LevelQuery extends PageQuery {
-  /** The topic of the level above, with a slash at the end; empty: the first level. Default: empty. */
+  /** The topic of the level above, with a slash at the end and without a share group; empty: the first level. Default: empty. */
   readonly prefix?: string | undefined;
 }
 

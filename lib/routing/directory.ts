@@ -23,6 +23,7 @@ import {
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
 import type { RetainedEntry } from '../retained/retained-store.ts';
 import type { LevelNames } from '../topics/level-names.ts';
+import { parseSharedFilter } from '../topics/topic.ts';
 import {
   CLIENT_CONDITIONS,
   type ClientQuery,
@@ -490,6 +491,7 @@ export class Directory {
       const { found: names, trees, count: all } = await selectNames(read, { after, skip, limit }, pace);
       return { found: names.map((name) => levelRecord(trees, prefix, name, node)), count: all };
     });
+    if (count === 0) checkNotShared(prefix);
     const keyOf = ({ topic }: TopicLevel) => `${topic}/`;
     yield* this.#records(found, limit, { keyOf, recordOf: (level) => level, count: () => count });
   }
@@ -623,4 +625,13 @@ function readPlace(cursor: string | undefined): { readonly number: number; reado
   const parts = /^(\d+)(?: (.*))?$/s.exec(cursor);
   if (parts === null) throw invalidCursor(cursor);
   return { number: Number(parts[1]), filter: parts[2] };
+}
+
+/** Check that the prefix of an empty level is not that of shared subscriptions, because topics do not have their groups. @throws InvalidInput OPTION_INVALID */
+function checkNotShared(prefix: string): void {
+  const shared = parseSharedFilter(prefix);
+  if (shared === undefined) return;
+  const instead = typeof shared === 'string' ? 'the topic of a level' : JSON.stringify(shared.filter);
+  const text = `prefix ${JSON.stringify(prefix)} names a share group, which is not a part of topics: use ${instead}`;
+  throw new InvalidInput('OPTION_INVALID', 'prefix', 'the topic of a level', prefix, text);
 }

@@ -270,6 +270,8 @@ describe('The live stream of the console', () => {
     const cases: [watch: object, message: RegExp][] = [
       [{ kind: 'topics', topics: 'a' }, /"topics" of the watch must be a list of at most 200 strings/],
       [{ kind: 'topics', topics: ['a/#/b'] }, /"topics" of the watch/],
+      [{ kind: 'topics', topics: ['b', '$share/g/a/#'] }, /without a share group: "a\/#", not "\$share\/g\/a\/#"/],
+      [{ kind: 'topics', topics: ['$queue/a'] }, /without a share group: "a", not "\$queue\/a"/],
       [{ kind: 'topics', topics: Array.from({ length: 201 }, (_, at) => `${at}`) }, /at most 200/],
       [{ kind: 'client' }, /"clientId" of the watch/],
       [{ kind: 'rule', of: 'x', id: 'r' }, /"of" of the watch must be "events" or "streams"/],

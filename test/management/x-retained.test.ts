@@ -141,4 +141,29 @@ describe('The topic tree over HTTP', () => {
         ['/x']
       );
     });
+
+  it('refuses the prefix of shared subscriptions, unless topics have it', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const client = await broker.connect({ clientId: 'c' });
+    await client.subscribe('$share/group/a/#');
+    const read = (prefix: string) => server.call('GET', `/api/x/topics?prefix=${encodeURIComponent(prefix)}`);
+    for (const [prefix, instead] of [
+      ['$share/group/a', '"a/"'],
+      ['$queue/a/', '"a/"'],
+      ['$share', 'the topic of a level'],
+      ['$share/group/', 'the topic of a level']
+    ]) {
+      const { status, body } = await read(prefix);
+      assert.equal(status, 400, prefix);
+      assert.match(body.message, new RegExp(`names a share group, .* use ${instead}$`), prefix);
+    }
+    await broker.publish('$share/group/a', 'x', { retain: true }); // to which no client can subscribe
+    const { body } = await read('$share/group');
+    assert.deepEqual(
+      body.data.map(({ topic }: { topic: string }) => topic),
+      ['$share/group/a']
+    );
+    assert.equal((await read('$shared')).status, 200);
+  });
 });

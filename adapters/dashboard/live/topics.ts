@@ -20,6 +20,9 @@ const MAX_NEW_CHARACTERS = 100_000;
 /** Number of seconds over which a rate is taken: topics with a message every few seconds have a steady one. */
 const RATE_SECONDS = 5;
 
+/** The part of a valid shared filter before its topic filter. */
+const SHARED = /^\$(?:share\/[^/]+|queue)\//;
+
 type Published = BrokerEvents['message.publish'];
 
 /**
@@ -168,6 +171,13 @@ export const TOPICS: LiveKind<readonly string[]> = {
     for (const topic of topics) {
       const fault = checkTopicFilter(topic);
       if (fault !== undefined) throw wrong('topics', `a list of topics and topic filters: ${fault}`);
+      const [group] = SHARED.exec(topic) ?? [];
+      if (group === undefined) continue;
+      const unshared = JSON.stringify(topic.slice(group.length));
+      throw wrong(
+        'topics',
+        `a list of topics and topic filters without a share group: ${unshared}, not ${JSON.stringify(topic)}`
+      );
     }
     return topics;
   },

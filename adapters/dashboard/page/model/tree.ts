@@ -113,7 +113,7 @@ export function nextPageTo(
 
 /** The topic filter whose messages a row counts: its own, and those below it. @returns undefined for a filter with wildcards */
 export function watchedFilter({ topic, prefix }: TopicRow, isLeaf: boolean): string | undefined {
-  if (/(^|\/)[+#](\/|$)/.test(topic) || topic.startsWith('$share/')) return undefined;
+  if (/(^|\/)[+#](\/|$)/.test(topic) || /^\$(share|queue)\//.test(topic)) return undefined;
   return isLeaf ? topic : `${prefix}#`;
 }
 
