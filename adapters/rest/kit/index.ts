@@ -19,6 +19,7 @@ export {
   type PageRequest,
   type RowTypes
 } from './operation.ts';
+export { SAMPLE_AT, SAMPLE_CUT, STATEMENT_ERROR } from './rule-schemas.ts';
 export {
   any,
   anyObject,

@@ -14,6 +14,9 @@ import {
   oneOf,
   optional,
   recordOf,
+  SAMPLE_AT,
+  SAMPLE_CUT,
+  STATEMENT_ERROR,
   text
 } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
@@ -38,17 +41,15 @@ import {
 const ID = 'r1';
 const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
-const AT = integer('The time, in milliseconds since 1970');
 const NODE = text('The node, as in the status');
 const TOPIC = optional(text('The topic of the MQTT message: its first 256 characters; absent: it is not known'));
-const CUT = flag('True if a part was left out, because the sample is longer than 4,096 characters');
 const SAMPLES = objectOf({
-  inputs: listOf(objectOf({ at: AT, node: NODE, values: anyObject('The columns'), cut: CUT })),
-  outputs: listOf(objectOf({ at: AT, rows: listOf(anyObject()), cut: CUT })),
-  errors: listOf(objectOf({ at: AT, node: NODE, message: text('The error'), topic: TOPIC })),
+  inputs: listOf(objectOf({ at: SAMPLE_AT, node: NODE, values: anyObject('The columns'), cut: SAMPLE_CUT })),
+  outputs: listOf(objectOf({ at: SAMPLE_AT, rows: listOf(anyObject()), cut: SAMPLE_CUT })),
+  errors: listOf(objectOf({ at: SAMPLE_AT, node: NODE, message: text('The error'), topic: TOPIC })),
   rejected: listOf(
     objectOf({
-      at: AT,
+      at: SAMPLE_AT,
       node: NODE,
       reason: oneOf(
         ['WHERE', 'FILTER', 'HAVING', 'late'],
@@ -56,7 +57,7 @@ const SAMPLES = objectOf({
       ),
       values: anyObject('The values that the condition has read; of a late row its columns'),
       topic: TOPIC,
-      cut: CUT
+      cut: SAMPLE_CUT
     })
   )
 });
@@ -290,17 +291,7 @@ export const RULES: readonly Operation[] = [
     body: objectOf({ sql: text('The statement') }),
     data: objectOf({
       valid: flag('True if there are no errors'),
-      errors: listOf(
-        objectOf({
-          message: text('The error in one line'),
-          line: optional(integer('The line, from 1; absent, as the two that follow: the error has no place')),
-          column: optional(integer('The column, from 1, in UTF-16 code units')),
-          length: optional(
-            integer('Number of UTF-16 code units of the word at this place; 0: the end of the statement')
-          ),
-          hint: optional(text('Advice'))
-        })
-      ),
+      errors: listOf(STATEMENT_ERROR),
       sources: listOf(text(), 'The streams and tables; empty if the statement is not valid, as the columns'),
       columns: recordOf(listOf(text()), 'The columns that it reads, by stream or table; "*": all of them'),
       defines: optional(

@@ -7,7 +7,19 @@ import {
   type ValueObject
 } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
-import { any, anyObject, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
+import {
+  any,
+  anyObject,
+  flag,
+  listOf,
+  objectOf,
+  oneOf,
+  optional,
+  SAMPLE_AT,
+  SAMPLE_CUT,
+  STATEMENT_ERROR,
+  text
+} from '../../../rest/kit/index.ts';
 import * as examples from '../../examples.ts';
 import { type Operation, operation } from '../../operation.ts';
 import { replyWithJson } from '../../reply.ts';
@@ -30,27 +42,17 @@ const EVENT = objectOf({
   columns: listOf(COLUMN, 'The columns that a statement can read'),
   example: text('A statement')
 });
-const ERROR = objectOf({
-  message: text('The error in one line'),
-  line: optional(integer('The line, from 1; absent, as the two that follow: the error has no place')),
-  column: optional(integer('The column, from 1, in UTF-16 code units')),
-  length: optional(integer('Number of UTF-16 code units of the word at this place; 0: the end of the statement')),
-  hint: optional(text('Advice'))
-});
-
-const AT = integer('The time, in milliseconds since 1970');
-const CUT = flag('True if a part was left out, because the sample is longer than 4,096 characters');
 const TOPIC = optional(text('Its topic: the first 256 characters'));
 const CLIENT = optional(text('The client id'));
 const SAMPLES = objectOf({
   inputs: listOf(
-    objectOf({ at: AT, event: text('The event'), columns: anyObject('Its columns'), cut: CUT }),
+    objectOf({ at: SAMPLE_AT, event: text('The event'), columns: anyObject('Its columns'), cut: SAMPLE_CUT }),
     'The last five events that have reached the rule, the oldest first'
   ),
-  outputs: listOf(objectOf({ at: AT, output: any('The output'), cut: CUT }), 'The last five outputs'),
+  outputs: listOf(objectOf({ at: SAMPLE_AT, output: any('The output'), cut: SAMPLE_CUT }), 'The last five outputs'),
   errors: listOf(
     objectOf({
-      at: AT,
+      at: SAMPLE_AT,
       code: oneOf(
         ['PAYLOAD_NOT_JSON', 'SQL_FAILED', 'ACTION_FAILED'],
         'PAYLOAD_NOT_JSON: the statement reads values of a column that is not JSON; SQL_FAILED: the evaluation failed; ACTION_FAILED: an action'
@@ -60,18 +62,18 @@ const SAMPLES = objectOf({
       topic: TOPIC,
       clientid: CLIENT,
       columns: optional(anyObject('The columns of the event')),
-      cut: CUT
+      cut: SAMPLE_CUT
     }),
     'The last five errors of each code'
   ),
   rejected: listOf(
     objectOf({
-      at: AT,
+      at: SAMPLE_AT,
       event: text('The event'),
       topic: TOPIC,
       clientid: CLIENT,
       columns: anyObject('The values that WHERE has read, as they are written in the statement'),
-      cut: CUT
+      cut: SAMPLE_CUT
     }),
     'The last five events that WHERE has excluded'
   )
@@ -128,7 +130,7 @@ export const RULE_TOOLS: readonly Operation[] = [
     body: objectOf({ rawsql: text('The statement') }, { additionalProperties: false }),
     data: objectOf({
       valid: flag('True if there are no errors'),
-      errors: listOf(ERROR),
+      errors: listOf(STATEMENT_ERROR),
       hints: listOf(text(), 'Possible mistakes in a valid statement'),
       foreach: flag('True if a test has a list of outputs'),
       topics: listOf(text(), 'The names after FROM; empty if the statement is not valid, as the two that follow'),
