@@ -193,7 +193,7 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites, access });
-    const remove = (session: Session, filter: string) => this.subscribing.remove(session, filter);
+    const remove = (session: Session, filter: string) => this.subscribing.withdraw(session, filter);
     const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
     const { publishing } = this;
     const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };

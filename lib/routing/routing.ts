@@ -256,7 +256,10 @@ export class Routing {
   }
 
   /** Get the share group of a subscription, also after the subscription was removed. @returns undefined if the group has no members */
-  groupOf({ filter, subscriber }: Pick<Subscription, 'filter' | 'subscriber'>): Group | undefined {
+  groupOf({
+    filter,
+    subscriber
+  }: Pick<Subscription, 'filter'> & { readonly subscriber: Pick<Subscriber, 'mountpoint'> }): Group | undefined {
     const shared = parseSharedFilter(filter);
     return typeof shared === 'object'
       ? this.#groups.get(groupKey(shared.group, shared.filter, subscriber.mountpoint))

@@ -412,8 +412,8 @@ export class Subscribing {
     }
   }
 
-  /** Remove a subscription. @returns false if there was none */
-  remove(session: Session, filter: string): boolean {
+  /** Remove a subscription. @param detail why, unless its client has requested it @returns false if there was none */
+  remove(session: Session, filter: string, detail?: string): boolean {
     const { events, reasons } = this.#services;
     const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
@@ -422,7 +422,7 @@ export class Subscribing {
     const options = optionsOf(subscription);
     const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter), options };
     this.#host.sessions.removeSubscription(session, subscription);
-    reasons.add('unsubscribed', { clientId: client.clientId, topic: filter });
+    reasons.add('unsubscribed', { clientId: client.clientId, topic: filter, detail });
     if (events.heard['session.unsubscribed']) events.emit('session.unsubscribed', event);
     return true;
   }
@@ -449,11 +449,17 @@ export class Subscribing {
     return code;
   }
 
+  /** Remove a subscription to which its client no longer has the right. @returns false if there was none */
+  withdraw(session: Session, filter: string): boolean {
+    return this.remove(session, filter, 'the client has lost the right to it');
+  }
+
   /** Unsubscribe on behalf of a client. @param filter that of the subscription, or the requested one */
   unsubscribeFor(session: Session, filter: string): boolean {
     const stored = mountedFilter(filter, session.client.mountpoint);
     const granted = RequestedFilters.of(session.subscriptions)?.grantedFor(stored);
-    return this.remove(session, session.subscriptions.get(stored) === undefined ? (granted ?? stored) : stored);
+    const present = session.subscriptions.get(stored) === undefined ? (granted ?? stored) : stored;
+    return this.remove(session, present, 'an operator or the app has ended it');
   }
 }
 

@@ -8,6 +8,7 @@ import { cut } from '../../monitor/cut-text.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from '../../monitor/reasons/arrival-question.ts';
 import type { DerivedCause, DerivedCauses } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
+import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { checkTopicName, mountedName } from '../../topics/topic.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import type { Services } from '../services.ts';
@@ -159,7 +160,8 @@ export class Arrival {
         const subscribed = this.#subscribedAt(id, question.topics);
         return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
       },
-      formerFilters: () => this.#formerFilters(question)
+      formerFilters: () => this.#formerFilters(question),
+      endedAt: () => this.#endedAt(question)
     };
     const found = await deriveCauses({ ...given, ...form }, this.#state);
     if (other === undefined || found.causes.length > 0) return found;
@@ -183,6 +185,12 @@ export class Arrival {
       else if (code === 'unsubscribed') filters.delete(topic);
     }
     return [...filters];
+  }
+
+  #endedAt({ clientId }: CheckedQuestion): number | undefined {
+    for (const { code, clientId: owner, at } of this.#services.reasons.records({ client: clientId }))
+      if (owner === clientId && isSessionEnd(code)) return at;
+    return undefined;
   }
 
   #subscribedAt(clientId: string, topics: readonly string[]): Moment | undefined {
@@ -225,6 +233,11 @@ export class Arrival {
       return false;
     return keysOf(question).every((keys) => log.lostAt(keys) <= question.at - question.precision);
   }
+}
+
+/** Tell whether a record is about the end of a session. */
+function isSessionEnd(code: RecordedCode): boolean {
+  return code === 'session_ended' || code === 'taken_over';
 }
 
 /** Tell whether a record shows the same cause. */

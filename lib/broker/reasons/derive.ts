@@ -15,7 +15,7 @@ import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
-import { receiverState } from './receiver-state.ts';
+import { receiverState, shareCauses } from './receiver-state.ts';
 import { ruleCauses } from './rule-causes.ts';
 import { delayedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
@@ -56,6 +56,8 @@ export interface DeriveQuestion {
   hasMissed(clientId: string): boolean;
   /** The filters of the subscriptions that the receiver had, if it has no session now. */
   formerFilters(): readonly string[];
+  /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */
+  endedAt(): number | undefined;
 }
 
 /** Maximum number of subscriptions of one session that are compared with the topic (about 5 ms). */
@@ -132,7 +134,13 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
     const receiver = { clientId };
     const former = question.formerFilters().map((filter) => ({ filter, subscriber: { mountpoint: '', receiver } }));
     const { causes, isComplete } = nearFiltersOf(question, former);
-    return { causes: [...causes, derived('offline_no_session', now, { clientId: cut(clientId) })], isComplete };
+    const known = { topic: cut(question.topic), clientId: cut(clientId) };
+    // the broker does not know the mount point of a client that is gone, so groups with one are not found
+    const matching = former.filter((one) => reaches(one, question.topic));
+    const shared = { ...question, known, matching, until: question.endedAt() ?? -Infinity };
+    const { causes: others } = shareCauses(shared, { routing: state.routing, samples: state.publishing.shareSamples });
+    const gone = derived('offline_no_session', now, { clientId: known.clientId });
+    return { causes: [...others, ...causes, gone], isComplete };
   }
   const near = nearFiltersOf(question, session.subscriptions.values());
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;

@@ -5,6 +5,7 @@
 import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
+import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
@@ -57,6 +58,12 @@ const ENDS = [
   },
   { codes: /^(unsubscribed|subscribe_refused|taken_over|session_ended|no_subscribers)$/, by: /^subscribed$/ }
 ] as const;
+/** The records that repeat another one of the same time, which says more. */
+const SAME_ENDS: Readonly<Partial<Record<RecordedCode, RecordedCode>>> = {
+  session_ended: 'taken_over',
+  disconnected_discarded: 'taken_over',
+  disconnected_kicked: 'session_ended'
+};
 /** The records of retained messages that are no longer there. */
 const RETAINED_LOSSES = /^retained_/;
 
@@ -77,7 +84,7 @@ export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): 
 /** Select the records about the message of a question. @param all the latest first */
 export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
   return all
-    .filter((record) => fits(record, question) && !isSameTakeover(record, all))
+    .filter((record) => fits(record, question) && !isSameEnd(record, all))
     .map((record) => ({ record, until: endOf(record, question, all) }))
     .filter(({ until }) => until === undefined || question.precision === Infinity);
 }
@@ -114,7 +121,8 @@ export function recordedCause(
 ): TimedCause[] {
   const { row, clientId, publisher, topic, rule, qos, count, at, since, code: name } = record;
   const isSubscription = name === 'subscribed' && clientId === question.clientId;
-  const ofReceiver = clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause);
+  const special = row.byDetail?.[record.detail ?? ''];
+  const ofReceiver = special?.cause ?? (clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause));
   const code: CauseCode | undefined = isSubscription ? 'subscribed_later' : ofReceiver;
   if (code === undefined) return [];
   if (isSubscription) {
@@ -131,7 +139,7 @@ export function recordedCause(
     qos: topic === undefined || row.isFilter === true ? undefined : qos,
     address: record.address,
     until,
-    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: record.detail })
+    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: special?.detail ?? record.detail })
   };
   const timed = causeOf(code, 'recorded', at, count, evidence, since);
   return [{ ...timed, until, isCondition: !isSubscription && isCondition(record) }];
@@ -173,10 +181,11 @@ function isCondition({ code, row }: KeptRecord): boolean {
   return row.drop === undefined && ENDS.some(({ codes }) => codes.test(code));
 }
 
-/** Tell whether a record repeats that another connection ended the session. */
-function isSameTakeover({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[]): boolean {
-  if (code !== 'session_ended' && code !== 'disconnected_discarded') return false;
-  return all.some((one) => one.code === 'taken_over' && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
+/** Tell whether a record repeats that another connection, an operator or the app ended the session. */
+function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[]): boolean {
+  const other = SAME_ENDS[code];
+  if (other === undefined) return false;
+  return all.some((one) => one.code === other && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
 }
 
 /** The time at which a later record ended the condition, if it is before that of the question. @param all the latest first */

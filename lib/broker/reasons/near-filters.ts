@@ -23,7 +23,8 @@ interface NearQuestion {
   readonly now: number;
 }
 
-type Filtered = Pick<Subscription, 'filter'> & {
+/** A subscription, or one that has ended. */
+export type Filtered = Pick<Subscription, 'filter'> & {
   readonly subscriber: { readonly mountpoint: string; readonly receiver: { readonly clientId: string } | undefined };
 };
 

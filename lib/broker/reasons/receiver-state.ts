@@ -10,6 +10,7 @@ import type { Subscription } from '../../routing/subscription.ts';
 import { flightsWithMessages, queuePage } from '../../session/messages/queue-view.ts';
 import type { Session } from '../../session/session.ts';
 import { parseSharedFilter } from '../../topics/topic.ts';
+import type { Filtered } from './near-filters.ts';
 
 /** Number of queued messages that are read at a time, and in all. */
 const QUEUE_PAGE = 100;
@@ -38,6 +39,13 @@ interface StateSources {
 interface Matched extends StateQuestion {
   readonly session: Session;
   readonly known: { readonly topic: string; readonly clientId: string };
+}
+
+/** A question about the share groups of a client. */
+interface ShareQuestion extends Pick<Matched, 'known' | 'publisher' | 'now'> {
+  readonly matching: readonly Filtered[];
+  /** When the client has left its groups, in milliseconds since 1970; default: it has not. */
+  readonly until?: number;
 }
 
 /** Find the causes in the state of a session. */
@@ -93,8 +101,10 @@ function qosCauses({ session, matching, at, now, known }: Matched): DerivedCause
  * The share groups of the client in whose last examples another member received a message of the topic; in `otherwise` those without an
  * example of the topic, because only some messages are examples.
  */
-function shareCauses(matched: Matched, { routing, samples }: StateSources) {
-  const { matching, known, publisher, now } = matched;
+export function shareCauses(
+  { matching, known, publisher, now, until = Infinity }: ShareQuestion,
+  { routing, samples }: Pick<StateSources, 'routing' | 'samples'>
+) {
   const causes: DerivedCause[] = [];
   const otherwise: DerivedCause[] = [];
   for (const { filter, subscriber } of matching) {
@@ -105,7 +115,8 @@ function shareCauses(matched: Matched, { routing, samples }: StateSources) {
     const name = `group ${JSON.stringify(evidence.group)}`;
     const found = samples
       .of(group)
-      .filter((one) => one.topic === known.topic && (publisher === undefined || one.publisher === cut(publisher)));
+      .filter((one) => one.topic === known.topic && (publisher === undefined || one.publisher === cut(publisher)))
+      .filter(({ at }) => Math.round(at) <= until);
     const others = found.filter(({ member }) => member !== known.clientId);
     if (others.length > 0) {
       const [{ at, member }] = others;
@@ -113,7 +124,7 @@ function shareCauses(matched: Matched, { routing, samples }: StateSources) {
       const detail = found.length === 1 ? latest : `${latest}, and ${others.length} of ${found.length} to others`;
       const sampled = { code: 'share_member', kind: 'sampled', at, count: others.length } as const;
       causes.push({ ...sampled, evidence: { ...evidence, member, detail } });
-    } else if (found.length === 0 && evidence.members > 1) {
+    } else if (found.length === 0 && evidence.members > 1 && until === Infinity) {
       const detail = `${name} has ${evidence.members} members, and no example of the topic is kept`;
       otherwise.push(derived('share_member', now, { ...evidence, detail }));
     }

@@ -17,7 +17,7 @@ interface ReviewHost {
   readonly sessions: SessionIndex;
   readonly routing: Routing;
   /** Remove a subscription. */
-  readonly subscribing: { remove(session: Session, filter: string): boolean };
+  readonly subscribing: { withdraw(session: Session, filter: string): boolean };
   readonly sourceReview: { askNow(session: Session, subscription: Subscription): boolean };
 }
 
@@ -90,7 +90,7 @@ export class RightsReview {
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
     if (ruled ?? this.#staysGranted(session)) access.deliveryRights.restore(subscription);
     else if (this.#services.settings.aclRemoveSubscriptions && !hasQueue(session))
-      subscribing.remove(session, subscription.filter);
+      subscribing.withdraw(session, subscription.filter);
     else access.deliveryRights.revoke(subscription);
   }
 

@@ -71,6 +71,11 @@ export const CAUSES = {
     (e) => `Another connection with the same client id took over the session of ${client(e)}${because(e)}.`,
     'Give each client a different id.'
   ),
+  kicked: row(
+    'recorded',
+    (e) => `${begin(client(e))} was disconnected by an operator or the app${because(e)}.`,
+    'Let the client connect and subscribe again; the requests of operators are in the audit log (`embermq ctl audit`).'
+  ),
   connection_limit: row(
     'recorded',
     (e) => `${newcomer(e)}, because a limit of connections was reached${because(e)}.`,
@@ -222,7 +227,7 @@ export const CAUSES = {
   unsubscribed: row(
     'recorded',
     (e) => `The subscription of ${client(e)} to ${filterOf(e)} ended${because(e)}.`,
-    'Let the client subscribe again.'
+    'Let the client subscribe again; the requests of operators are in the audit log (`embermq ctl audit`).'
   ),
   session_ended: row(
     'recorded',
@@ -364,7 +369,8 @@ export const CAUSES = {
   ),
   target_refused: row(
     'recorded',
-    (e) => `The target of an action of ${ruleOf(e)} did not accept ${e.topic === undefined ? 'a' : 'the'} message${because(e)}.`,
+    (e) =>
+      `The target of an action of ${ruleOf(e)} did not accept ${e.topic === undefined ? 'a' : 'the'} message${because(e)}.`,
     'Check the resource or sink, and its server.'
   ),
   row_late: row(

@@ -15,6 +15,8 @@ export interface RecordedEntry {
   readonly cause?: CauseCode;
   /** The cause if the record names a receiver; default `cause`. */
   readonly causeOfReceiver?: CauseCode;
+  /** The causes of records with some details, and the detail of the cause; default: as without a detail. */
+  readonly byDetail?: Readonly<Record<string, { readonly cause: CauseCode; readonly detail: string }>>;
   /** Set if it is a refused CONNECT. Such records displace no others of clients that have connected. */
   readonly isRefusedConnect?: true;
   /** Set if `topic` is a topic filter. Such records are not found by a topic. */
@@ -52,6 +54,7 @@ const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, CauseCode>>> 
   takeovered: 'taken_over',
   expired: 'session_ended',
   expired_token: 'token_expired',
+  kicked: 'kicked',
   packet_too_large: 'packet_too_large',
   reauthentication_failed: 'reauthentication_failed',
   slow_consumer: 'slow_consumer'
@@ -74,7 +77,17 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   resumed: { about: 'The client connected and resumed its session.' },
   subscribed: { about: 'The client subscribed.', isFilter: true },
   unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
-  session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
+  session_ended: {
+    about: 'The session of the client ended.',
+    cause: 'session_ended',
+    byDetail: {
+      // a longer session expiry interval would not have helped
+      [DISCONNECT_REASONS.kicked.about]: {
+        cause: 'kicked',
+        detail: 'its session was ended, with its subscriptions and queued messages'
+      }
+    }
+  },
   connect_refused: refusedConnect('its CONNECT was refused', 'connect_refused'),
   wrong_password: refusedConnect('wrong user name or password', 'wrong_password'),
   token_expired: refusedConnect('its token has expired', 'token_expired'),

@@ -95,6 +95,65 @@ describe('The order of causes', () => {
     for (const client of [refused, left, again]) await client.disconnect();
   });
 
+  it('names the operator who disconnected a client or ended its session, until it has subscribed again', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const connect = async (clientId: string) => {
+      const client = await broker.connect({ clientId, clean: false, properties: { sessionExpiryInterval: 600 } });
+      await client.subscribe('a/1', { qos: 1 });
+      return client;
+    };
+    for (const clientId of ['online', 'offline', 'kept']) await connect(clientId);
+    broker.sessions.get('online').kick();
+    broker.sessions.get('offline').kick({ session: 'keep' });
+    await clock.advance('1m');
+    broker.sessions.get('offline').kick();
+    broker.sessions.get('kept').kick({ session: 'keep' });
+    await clock.advance('1s');
+    const causesOf = async (clientId: string) => (await broker.monitor.why({ topic: 'a/1', clientId })).causes;
+    for (const clientId of ['online', 'offline']) {
+      const [kicked, ...others] = await causesOf(clientId);
+      const rest = others.map(({ code }) => code).filter((code) => code !== 'kicked');
+      assert.deepEqual([kicked.code, rest], ['kicked', ['offline_no_session']], clientId);
+      const text = `Client "${clientId}" was disconnected by an operator or the app: its session was ended, with its subscriptions and queued messages.`;
+      assert.equal(kicked.text, text);
+      assert.match(kicked.remedy, /connect and subscribe again.*`embermq ctl audit`/);
+    }
+    assert.deepEqual(
+      (await causesOf('online')).map(({ code }) => code),
+      ['kicked', 'offline_no_session'],
+      'once'
+    );
+    const [kicked] = await causesOf('kept');
+    assert.deepEqual(
+      [kicked.code, kicked.text],
+      ['kicked', 'Client "kept" was disconnected by an operator or the app.']
+    );
+    const again = await connect('online');
+    const [last] = (await causesOf('online')).toReversed();
+    assert.deepEqual([last.code, last.evidence.until], ['kicked', clock.now()]);
+    await again.disconnect();
+  });
+
+  it('names who has ended a subscription: its client, an operator, or the loss of a right', async () => {
+    await using kit = await createTestBroker({ aclRemoveSubscriptions: true });
+    const { broker } = kit;
+    const client = await broker.connect({ clientId: 'c' });
+    for (const topic of ['a/1', 'a/2', 'a/3']) await client.subscribe(topic);
+    await client.unsubscribe('a/1');
+    broker.sessions.get('c').unsubscribe('a/2');
+    await broker.access.acl.set({ access: 'deny', action: 'subscribe', topic: 'a/3' });
+    await kit.clock.advance('1s');
+    const ended = (topic: string, why: string) => `The subscription of client "c" to filter "${topic}" ended${why}.`;
+    for (const [topic, why] of [
+      ['a/1', ''],
+      ['a/2', ': an operator or the app has ended it'],
+      ['a/3', ': the client has lost the right to it']
+    ])
+      assert.equal(await textOf(broker, { topic, clientId: 'c' }, 'unsubscribed'), ended(topic, why));
+    await client.disconnect();
+  });
+
   it('names a drop of the message before the end of the session of its receiver, however much later that is', async () => {
     await using broker = await startBroker();
     const tiny = await rawClient(broker, { clientId: 'tiny', properties: { maximumPacketSize: 100 } });

@@ -113,6 +113,26 @@ describe('The causes that are derived', () => {
     assert.ok(!(await ask(broker, { topic: 'a/1', clientId: 'c', publisher: 'other' })).codes.includes('no_local'));
   });
 
+  it('names the member that received a message while a client which is gone was in the share group', async () => {
+    await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    await using one = await kit.connect({ clientId: 'one' });
+    const two = await kit.connect({ clientId: 'two' });
+    for (const client of [one, two]) await client.subscribe('$share/g/a/#');
+    const at = kit.clock.now();
+    await kit.broker.publish('a/1', 'x');
+    await kit.clock.advance('1s');
+    await two.disconnect();
+    await kit.clock.advance('1s');
+    await kit.broker.publish('a/2', 'x');
+    for (const question of [{}, { at }]) {
+      const found = await ask(kit.broker, { topic: 'a/1', clientId: 'two', ...question });
+      const { kind, at: when, evidence } = found.of('share_member');
+      assert.deepEqual([kind, when, evidence.group, evidence.member], ['sampled', at, 'g', 'one']);
+    }
+    const later = await ask(kit.broker, { topic: 'a/2', clientId: 'two' });
+    assert.deepEqual(later.codes, ['session_ended', 'offline_no_session'], 'it had left the group');
+  });
+
   it('names the member of a share group that received an example', async () => {
     await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
     await using one = await kit.connect({ clientId: 'one' });
