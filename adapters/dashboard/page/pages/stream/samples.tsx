@@ -3,6 +3,7 @@ import { shortTimeText, timeText } from '../../model/format.ts';
 import { type InputSample, rowsOfInputs } from '../../model/streams.ts';
 import { useFresh } from '../../parts/fresh.ts';
 import { useLoaded } from '../../parts/loading.ts';
+import { Name } from '../../parts/name.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Result } from '../../parts/result.tsx';
 import { T } from '../../texts.ts';
@@ -18,6 +19,7 @@ interface Sample {
   readonly values?: object;
   readonly message?: string;
   readonly reason?: string;
+  readonly topic?: string;
 }
 
 interface Lists {
@@ -74,14 +76,22 @@ export function Samples({ id, sampledAt }: { readonly id: string; readonly sampl
   );
 }
 
-function Shown({ sample: { at, node, cut, rows, values, message, reason } }: { readonly sample: Sample }) {
+function Shown({ sample: { at, node, cut, rows, values, message, reason, topic } }: { readonly sample: Sample }) {
   return (
     <div>
       <p class="sample-head">
         <span class="aside tabular" title={timeText(at, { ms: true })}>
           {shortTimeText(at, Date.now())} {cut && T.rules.sampleCut}
         </span>
-        <span class="aside">{reason ?? node}</span>
+        <span class="aside">
+          {reason ?? node}
+          {topic !== undefined && (
+            <>
+              {' '}
+              <Name of={topic} max={60} />
+            </>
+          )}
+        </span>
       </p>
       <Result>{message ?? (rows ?? [values]).map((row) => JSON.stringify(row)).join('\n')}</Result>
     </div>
