@@ -122,7 +122,8 @@ export class Arrival {
       precision: at === undefined ? Infinity : precisionOf(at),
       now,
       hasFilter: (filter) => subscriptions?.get(filter) !== undefined,
-      subscribedAt: () => this.#subscribedAt(question.clientId ?? '', question.topics)
+      subscribedAt: () => this.#subscribedAt(question.clientId ?? '', question.topics),
+      retainedAt: () => this.#state.retainer.messages.lookUp(forms[0].topic)?.message.timestamp
     };
     return question;
   }

@@ -27,6 +27,8 @@ export interface CheckedQuestion {
   hasFilter(filter: string): boolean;
   /** When the receiver has subscribed to the topic, as far as it is recorded. */
   subscribedAt(): Moment | undefined;
+  /** When the retained message that the topic has now was published; undefined: it has none. */
+  retainedAt(): number | undefined;
 }
 
 /** A time, with the number of its record, because several may have the same time. */
@@ -161,10 +163,18 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
     return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);
   if (record.code === 'no_share_member' && clientId !== undefined && !question.hasFilter(record.detail ?? ''))
     return false; // the client is not in the group
-  if (RETAINED_LOSSES.test(record.code) && clientId !== undefined && !isBefore(record, question.subscribedAt()))
-    return false; // it had the message, or has not subscribed
+  if (RETAINED_LOSSES.test(record.code) && !isMissing(record, question)) return false;
   if (record.clientId !== undefined && clientId !== undefined && record.clientId !== clientId) return false;
   return record.publisher === undefined || publisher === undefined || record.publisher === publisher;
+}
+
+/** Tell whether a retained message that was lost was still missing when the receiver subscribed; without a receiver, at the time of the question. */
+function isMissing(loss: KeptRecord, question: CheckedQuestion): boolean {
+  const { clientId, at } = question;
+  const subscribed = clientId === undefined ? undefined : question.subscribedAt();
+  if (clientId !== undefined && !isBefore(loss, subscribed)) return false; // it had the message, or has not subscribed
+  const retainedAt = question.retainedAt(); // a loss removes it, so it was published after all losses
+  return retainedAt === undefined || Math.round(retainedAt) > (subscribed?.since ?? at);
 }
 
 function isNamed(name: string | undefined, clientId: string | undefined, publisher: string | undefined): boolean {

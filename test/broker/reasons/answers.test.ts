@@ -235,6 +235,30 @@ describe('What is known about the time of a message', () => {
     assert.deepEqual(await codesOf(broker, { topic: 'r/1', clientId: 'early' }), [], 'it had the message');
   });
 
+  it('no longer names the loss of a retained message to clients that subscribed after it was set again', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const set = async (payload: string) => {
+      await broker.publish('r', payload, { retain: true, qos: 1 });
+      await clock.advance('1m');
+    };
+    await set('one');
+    await set('');
+    await using between = await kit.connect({ clientId: 'between' });
+    await between.subscribe('r', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('1m');
+    await set('two');
+    await using after = await kit.connect({ clientId: 'after' });
+    await after.subscribe('r', { qos: 1 });
+    const namesLoss = async (question: object) =>
+      (await codesOf(broker, { topic: 'r', ...question })).includes('retained_missing');
+    assert.equal(await namesLoss({ clientId: 'between' }), true);
+    assert.equal(await namesLoss({ clientId: 'after' }), false, 'it had the second message');
+    assert.equal(await namesLoss({}), false);
+    assert.equal(await namesLoss({ at }), true, 'it was missing at that time');
+  });
+
   it('takes a whole minute and a whole second as approximate', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
