@@ -111,6 +111,7 @@ export class Retainer implements Feature {
       this.#noted = 0;
     }
     if (++this.#noted <= MAX_NOTED) reasons.add(code, { topic, publisher, detail });
+    else reasons.leaveOut();
   }
 
   /**

@@ -79,6 +79,8 @@ export class ReasonLog {
   #routesSince = 0;
   /** Wall-clock time of the last drop that was summarised. */
   #summarisedAt = -Infinity;
+  /** Wall-clock time of the last event of a topic that was left out. */
+  #leftOutAt = -Infinity;
 
   constructor(maxBytes: number, time: TimeReading) {
     this.maxBytes = maxBytes;
@@ -173,6 +175,11 @@ export class ReasonLog {
     this.#add(code, short(topic), qos, short(publisher), ...rest, count, address);
   }
 
+  /** Note that an event of a topic is not recorded, because there are very many. */
+  leaveOut(): void {
+    this.#leftOutAt = this.#time.wallMs;
+  }
+
   /** Read the records of keys, or all, from the latest one. A record of several keys is read once. */
   *records(keys: ReasonKeys = {}): IterableIterator<KeptRecord> {
     this.#takeRepeated();
@@ -199,8 +206,9 @@ export class ReasonLog {
       if (name === undefined || this.#tables === undefined) continue;
       lostAt = Math.max(lostAt, this.#tables[kind].lostAt(cut(name)));
     }
+    if (keys.topic === undefined) return lostAt;
     // summaries are found by their client only
-    return keys.topic !== undefined && keys.client === undefined ? Math.max(lostAt, this.#summarisedAt) : lostAt;
+    return Math.max(lostAt, this.#leftOutAt, keys.client === undefined ? this.#summarisedAt : -Infinity);
   }
 
   /** Remove the records that are drops. */

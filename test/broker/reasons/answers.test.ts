@@ -202,7 +202,7 @@ describe('What is known about the time of a message', () => {
     assert.deepEqual(await codesOf(kit.broker, { topic: 'a', clientId: 'c', publisher: 'd' }), []);
   });
 
-  it('keeps no more than 100 records of retained messages that expire or are deleted in a tenth of a second', async () => {
+  it('keeps no more than 100 records of retained messages that are lost in a tenth of a second, and is incomplete then', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     for (let number = 0; number < 300; number++)
@@ -211,6 +211,14 @@ describe('What is known about the time of a message', () => {
       broker.monitor.reasons.list({ limit: 1_000 }).entries.filter(({ code }) => code === 'retained_expired').length;
     await clock.advance('10s');
     assert.equal(recorded(), 100);
+    await using late = await kit.connect({ clientId: 'late' });
+    await late.subscribe('r/#', { qos: 1 });
+    const isComplete = async (question: object) =>
+      (await broker.monitor.why({ topic: 'r/299', clientId: 'late', ...question })).isComplete;
+    for (const publisher of [undefined, ''])
+      assert.equal(await isComplete({ publisher }), false, 'the loss of this topic was left out');
+    await clock.advance('10m');
+    assert.equal(await isComplete({ at: clock.now() }), true, 'no event of this time was left out');
   });
 
   it('names who deleted a retained message, and that one expired, to clients that subscribed afterwards', async () => {
