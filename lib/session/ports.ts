@@ -92,7 +92,12 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
     add(
       code: 'will_dropped',
-      subject: { readonly publisher: string; readonly topic: string; readonly qos?: QoS }
+      subject: {
+        readonly publisher: string;
+        readonly topic: string;
+        readonly qos?: QoS;
+        readonly detail: string | undefined;
+      }
     ): void;
     add(
       code: ConnectCode,

@@ -264,7 +264,7 @@ export class SessionHandle<Data = unknown> {
     if (this.#session.state === 'disconnected') {
       const hasChanges = end || (will === 'drop' && lifecycle.will !== undefined);
       if (refusal !== undefined && hasChanges) throw refusal;
-      if (will === 'drop') lifecycle.takeWill();
+      if (will === 'drop') lifecycle.dropWill('kicked');
       if (end) lifecycle.end('discarded', 'kicked');
     } else {
       lifecycle.close('kicked', { reasonCode, end: end && refusal === undefined, will, reasonString, serverReference });

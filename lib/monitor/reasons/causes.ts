@@ -263,7 +263,7 @@ export const CAUSES = {
   will_dropped: row(
     'recorded',
     (e) =>
-      `The will of ${sender(e)}${toTopic(e)} was deleted, because the client ended its connection itself${because(e)}.`,
+      `The will of ${sender(e)}${toTopic(e)} was deleted, because ${e.detail ?? 'the client ended its connection itself'}.`,
     'A will is published if the connection is lost, or if the client sends DISCONNECT with the reason code 0x04 (MQTT 5.0).'
   ),
   offline_no_session: row(

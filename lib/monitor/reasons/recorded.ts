@@ -94,7 +94,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   banned: refusedConnect('it is banned', 'banned'),
   connection_limit: refusedConnect('a limit was reached', 'connection_limit'),
   taken_over: { about: 'A connection with the same client id and Clean Start ended the session.', cause: 'taken_over' },
-  will_dropped: { about: 'A will was deleted: its client disconnected itself.', cause: 'will_dropped' },
+  will_dropped: { about: 'A will was deleted instead of being published.', cause: 'will_dropped' },
   retained_deleted: { about: 'A retained message was deleted.', cause: 'retained_missing' },
   retained_expired: { about: 'A retained message expired.', cause: 'retained_missing' },
   subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },

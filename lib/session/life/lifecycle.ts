@@ -66,6 +66,15 @@ interface TakeoverInProgress {
   afterwards(run: () => void): void;
 }
 
+/** The reasons for which a will is deleted, as in the cause `will_dropped`; for `normal` the cause itself says it. */
+const WILL_DROPS: Readonly<Partial<Record<DisconnectReason, string | undefined>>> = {
+  normal: undefined,
+  kicked: 'the app or an operator disconnected the client without publishing it',
+  server_shutting_down: 'the broker was stopped'
+};
+const NOT_ACCEPTED = 'the connection ended before it was accepted';
+const RETURNED = 'the client connected again before its Will Delay had passed';
+
 /** Reasons that concern the broker, but for which a client that connects is rejected. */
 const REFUSALS: readonly DisconnectReason[] = ['source_failed', 'store_failed', 'internal_error'];
 
@@ -156,7 +165,10 @@ export class Lifecycle {
     this.will = undefined;
     this.ending = { reason, reasonCode, will: 'drop', isAbrupt: false, why };
     this.send('takenOver');
-    return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
+    const isAccepted = connection?.isConnackSent === true;
+    if (will?.delayMs === 0 && isAccepted) return will;
+    if (will !== undefined) this.#noteDropped(will, isAccepted ? RETURNED : NOT_ACCEPTED);
+    return undefined;
   }
 
   // ----------------------------------------------------------------------------------------------------------------- endings
@@ -195,7 +207,7 @@ export class Lifecycle {
     // without a CONNACK there is no will [MQTT-3.1.4-6]
     if (this.#session.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
-    if (state === 'connected' && ending.will === 'drop') this.#dropWill();
+    if (state === 'connected' && ending.will === 'drop') this.dropWill(ending.reason);
     this.send('closed');
   }
 
@@ -228,8 +240,9 @@ export class Lifecycle {
 
   // ------------------------------------------------------------------------------------------------------------------- will
 
-  /** The will of the CONNECT; undefined if it has none. */
+  /** The will of the CONNECT; undefined if it has none. A delayed one of the previous connection is deleted [MQTT-3.1.3-9]. */
   agreeOnWill(will: Will | undefined): void {
+    if (this.will !== undefined) this.#noteDropped(this.will, RETURNED);
     this.will = will;
   }
 
@@ -243,16 +256,15 @@ export class Lifecycle {
     return will;
   }
 
-  /** Delete the will, because the client does not want it to be published [MQTT-3.14.4-3]. */
-  #dropWill(): void {
-    const { client, ports } = this.#session;
+  /** Delete the will, because the client or an operator does not want it to be published [MQTT-3.14.4-3]. */
+  dropWill(reason: DisconnectReason): void {
     const will = this.takeWill();
-    if (will !== undefined)
-      ports.reasons.add('will_dropped', {
-        publisher: client.clientId,
-        topic: will.message.topic,
-        qos: will.message.qos
-      });
+    if (will !== undefined) this.#noteDropped(will, reason in WILL_DROPS ? WILL_DROPS[reason] : NOT_ACCEPTED);
+  }
+
+  #noteDropped({ message: { topic, qos } }: Will, detail: string | undefined): void {
+    const { client, ports } = this.#session;
+    ports.reasons.add('will_dropped', { publisher: client.clientId, topic, qos, detail });
   }
 
   /** Publish the will now, if there is one. */

@@ -422,6 +422,41 @@ describe('The causes of one receiver', () => {
       );
   });
 
+  it('names the operator or the return of the client by which a will was deleted', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await using watcher = await kit.connect({ clientId: 'w' });
+    await watcher.subscribe('will/+', { qos: 1 });
+    const connect = (clientId: string, willDelayInterval = 300) =>
+      rawClient(broker, {
+        clientId,
+        clean: false,
+        will: { topic: `will/${clientId}`, payload: 'gone', properties: { willDelayInterval } } as never,
+        properties: { sessionExpiryInterval: 600 }
+      });
+    await connect('kicked', 0);
+    broker.sessions.kick('kicked', { will: 'drop' });
+    await cut(await connect('away'));
+    broker.sessions.kick('away', { will: 'drop' });
+    await cut(await connect('back'));
+    const again = await connect('back');
+    await connect('twin');
+    const twin = await connect('twin');
+    await turns();
+    const [by, earlier] = [
+      'the app or an operator disconnected the client without publishing it',
+      'the client connected again before its Will Delay had passed'
+    ];
+    for (const [clientId, reason] of Object.entries({ kicked: by, away: by, back: earlier, twin: earlier }))
+      assert.equal(
+        await textOf(broker, { topic: `will/${clientId}`, clientId: 'w' }, 'will_dropped'),
+        `The will of client "${clientId}" to topic "will/${clientId}" was deleted, because ${reason}.`
+      );
+    const { reasons } = broker.monitor;
+    assert.equal(reasons.list({ code: 'will_dropped' }).entries.length, 4);
+    for (const client of [again, twin]) await cut(client);
+  });
+
   it('names blanks in a filter, a misspelled share prefix, and the filters of a client whose topic is misspelled', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
