@@ -25,7 +25,7 @@ describeConsole('The looks of all views', (served) => {
         await page.setViewportSize(size);
         await page.emulateMedia({ colorScheme });
         if (look > 0) await settled(tab);
-        else for (const address of ['no-view', view]) await visit(tab, `${served.base}/${address}`); // the parts of one view are opened anew, too
+        else for (const address of ['no-view', view]) await visit(tab, `${served.base}/${address}`); // the parts of one view are opened again, too
         const name = `${view} ${colorScheme} ${size.width}`;
         if (IS_LONG || at % LOOKS.length === look) assert.deepEqual(await seriousFindings(tab), [], name);
         const width = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');

@@ -26,7 +26,7 @@ async function cut({ stream }: RawClient): Promise<void> {
 }
 
 describe('The times of causes', () => {
-  it('are those of the events, also if no packet has come since', async () => {
+  it('takes the times of causes from their events, also if no packet has arrived since', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const timeOf = (clientId: string, code: string) =>
