@@ -207,20 +207,25 @@ export class Arrival {
 
   /**
    * The records of connections that were closed before their client id was known: from the address of the client, or from any if its
-   * address is not known. None if the client is connected.
+   * address is not known. None of a time at which the client was connected.
    * @param clientId in full length
    */
-  #unnamed({ at }: CheckedQuestion, clientId: string | undefined, all: readonly KeptRecord[]): FoundRecords {
+  #unnamed({ at, precision }: CheckedQuestion, clientId: string | undefined, all: readonly KeptRecord[]): FoundRecords {
     if (clientId === undefined || clientId === '') return NONE;
     const session = this.#state.sessions.get(clientId);
     if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return NONE;
+    if (session !== undefined && session.client.transportInfo.remoteAddress === undefined) return NONE; // a bridge
+    const gone = all.find(
+      ({ clientId: id, code, at: goneAt }) => id === cut(clientId) && code.startsWith('disconnected_') && goneAt <= at
+    );
     const named = all.find((record) => record.clientId === cut(clientId) && record.address !== undefined);
     const address = session?.client.transportInfo.remoteAddress ?? named?.address;
     const records: FoundRecord[] = [];
     let left = MAX_EXAMINED;
     for (const record of this.#services.reasons.records({ address })) {
       if (left-- === 0) return { records, isAll: false };
-      if (record.clientId !== undefined || record.address === undefined) continue;
+      if (gone !== undefined && record.at < gone.at) break;
+      if (record.clientId !== undefined || record.address === undefined || record.at > at + precision) continue;
       if (records.length === MAX_UNNAMED) return { records, isAll: false };
       records.push({ record, until: undefined });
     }

@@ -81,7 +81,8 @@ function rankOf({ cause: { code, kind, evidence }, isOtherwise }: TimedCause): n
   if (GENERAL.has(code)) return 4;
   if (isOtherwise === true) return 3;
   if (kind === 'derived') return OF_MESSAGES.has(code) ? 0 : 1;
-  return kind === 'recorded' && evidence.topic === undefined && OF_CONNECTIONS.has(code) ? 2 : 0;
+  if (kind !== 'recorded' || evidence.topic !== undefined || !OF_CONNECTIONS.has(code)) return 0;
+  return evidence.clientId === undefined && evidence.publisher === undefined ? 3 : 2; // it may be about another client
 }
 
 /** Count equal causes in the first of them. */

@@ -47,6 +47,31 @@ describe('The times of causes', () => {
   });
 });
 
+describe('Connections that were closed before their client id was known', () => {
+  it('are no cause for a client that was connected at that time, and the last cause for others', async () => {
+    await using kit = await createTestBroker({ maxConnections: 2 });
+    const { broker, clock } = kit;
+    const meta = { remoteAddress: '192.0.2.7' };
+    const known = { clientId: 'known', properties: { sessionExpiryInterval: 3600 }, meta };
+    const client = await rawClient(broker, known);
+    await granted(client, 1, { topic: 'k', qos: 1 });
+    await rawClient(broker, { clientId: 'other', meta });
+    const refused = await rawClient(broker, { connect: false, meta });
+    await refused.closed();
+    const limits = async (question: ArrivalQuestion) => (await codesOf(broker, question)).indexOf('connection_limit');
+    await clock.advance('1m');
+    assert.equal(await limits({ topic: 'k', clientId: 'known' }), -1);
+    await cut(client);
+    await clock.advance('1m');
+    await broker.publish('k', 'x', { qos: 1 });
+    assert.deepEqual(await codesOf(broker, { topic: 'k', clientId: 'known' }), ['offline_queued']);
+    assert.deepEqual(await codesOf(broker, { topic: 'k', clientId: 'unknown' }), [
+      'connection_limit',
+      'offline_no_session'
+    ]);
+  });
+});
+
 describe('The order of causes', () => {
   it('begins with what holds now, and shows what has ended afterwards, with the time of its end', async () => {
     await using kit = await createTestBroker({
