@@ -30,6 +30,15 @@ export class Key extends Link<Key> {
     this.lostAt = lostAt;
   }
 
+  /** Remove the oldest record. @param messages if more records than these are about messages, it is the oldest of them */
+  shift(messages: number): KeptRecord {
+    const isMessage = (record: KeptRecord) => record.isOfMessage;
+    const isOfMessage = this.records.filter(isMessage).length > messages;
+    const [oldest] = this.records.splice(isOfMessage ? this.records.findIndex(isMessage) : 0, 1);
+    this.lost(oldest);
+    return oldest;
+  }
+
   /** Note that a record is no longer kept. */
   lost(record: KeptRecord): void {
     this.lostAt = Math.max(this.lostAt, record.at);
@@ -44,10 +53,12 @@ export class Key extends Link<Key> {
 }
 
 /** Limits of a `KeyTable`. */
-interface KeyLimits {
+export interface KeyLimits {
   readonly keys: number;
   /** Maximum number of records for each key. */
   readonly records: number;
+  /** The part of them that messages may take from records of other events. Default: all. */
+  readonly messages?: number;
 }
 
 /** The keys of one kind (clients, topics or rules) that were used last, each with its last records. */
@@ -103,19 +114,16 @@ export class KeyTable {
     return key;
   }
 
-  /** Add a record to the key of a name, whose oldest record is removed if it has too many. @param name undefined or '': no key */
+  /** Add a record to the key of a name, from which an old one is removed if it has too many. @param name undefined or '': no key */
   add(name: string | undefined, record: KeptRecord): void {
     if (!name) return;
     const key = this.use(name);
     const { records } = key;
     if (records[records.length - 1] === record) return; // publisher and receiver are the same client
     record.hold(1);
-    if (records.length === this.#limits.records) {
-      const oldest = records.shift() as KeptRecord;
-      key.lost(oldest);
-      this.#released(oldest);
-    }
     records.push(record);
+    const { records: limit, messages = limit } = this.#limits;
+    if (records.length > limit) this.#released(key.shift(messages));
   }
 
   /** Remove a record from the key of a name, if it is there. */

@@ -16,12 +16,12 @@ import type { QoS } from '../../packets/types.ts';
 import { cut } from '../cut-text.ts';
 import { Chain } from './chain.ts';
 import { KeptRecord, type ReasonSubject } from './kept-record.ts';
-import { type Key, KeyTable } from './key-table.ts';
+import { type Key, type KeyLimits, KeyTable } from './key-table.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
 import { RepeatedDrop } from './repeated-drop.ts';
 
 /** Records that are kept: for each client (or address), topic and rule, and for how many of them. */
-const CLIENT_LIMITS = { keys: 10_000, records: 32 };
+const CLIENT_LIMITS = { keys: 10_000, records: 32, messages: 24 };
 /** Of clients about which nothing is known but that their CONNECT was refused: anyone can invent any number of client ids. */
 const NEWCOMER_LIMITS = { keys: 2_000, records: 4 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
@@ -379,7 +379,7 @@ export class ReasonLog {
     const grown = (bytes: number) => {
       this.#bytes += bytes;
     };
-    const table = (limits: typeof CLIENT_LIMITS, earlier?: KeyTable) => new KeyTable(limits, released, grown, earlier);
+    const table = (limits: KeyLimits, earlier?: KeyTable) => new KeyTable(limits, released, grown, earlier);
     const newcomer = table(NEWCOMER_LIMITS);
     return {
       client: table(CLIENT_LIMITS, newcomer),
