@@ -154,7 +154,7 @@ export class Arrival {
     missed: Moment | undefined
   ): Promise<DerivedCauses> {
     const given = {
-      ...{ publisher, clientId, rule, now: question.now, at: question.at },
+      ...{ publisher, clientId, rule, now: question.now, at: question.at, precision: question.precision },
       isPast: question.now - question.at > question.precision,
       subscribedAt: (id: string) => this.#subscribedAt(id, question.topics)?.since,
       hasMissed: (id: string) => {

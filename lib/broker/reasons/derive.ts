@@ -8,15 +8,13 @@ import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
 import { unmountedFilter } from '../../topics/topic.ts';
-import type { Rules } from '../computing/rules.ts';
-import type { Streams } from '../computing/streams.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
-import { ruleCauses } from './rule-causes.ts';
+import { type RuleSources, ruleCauses } from './rule-causes.ts';
 import { delayedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
@@ -28,7 +26,7 @@ export interface BrokerState {
   readonly rewrites: TopicRewrite;
   readonly delayed: DelayedMessages;
   readonly retainer: Retainer;
-  readonly kept: { readonly rules: Rules; readonly streams: Streams };
+  readonly kept: RuleSources;
 }
 
 /** The question, with names in full length. */
@@ -48,6 +46,8 @@ export interface DeriveQuestion {
   /** Time of the message, and of the question, in milliseconds since 1970. */
   readonly at: number;
   readonly now: number;
+  /** See `CheckedQuestion.precision`. */
+  readonly precision: number;
   /** True if the message was published some time ago, so that the state may have been another one. */
   readonly isPast: boolean;
   /** When a client has subscribed to the topic, in milliseconds since 1970; undefined: it is not known. */

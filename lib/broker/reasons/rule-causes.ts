@@ -1,8 +1,11 @@
 // The causes that are in a rule: it does not run, or its last examples show that WHERE excluded the message. Its errors
 // are recorded. Examples are taken at most once in 100 ms, so a rule without one about a message proves nothing.
 
+import { errorText } from '../../base/errors.ts';
+import { hideInText } from '../../base/hidden-text.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import type { RuleState } from '../../rules/types.ts';
 import { encodeJson } from '../../sql/json.ts';
 import type { Value } from '../../sql/values.ts';
@@ -16,18 +19,71 @@ interface RuleQuestion {
   /** The topic name as messages have it. */
   readonly topic: string;
   readonly publisher: string | undefined;
+  /** Time of the message, and of the question, in milliseconds since 1970. */
+  readonly at: number;
   readonly now: number;
+  /** See `CheckedQuestion.precision`. */
+  readonly precision: number;
   /** True if the message was published some time ago, when the rule may have been in another state. */
   readonly isPast: boolean;
 }
 
+/** The parts of the broker that know about rules. */
+export interface RuleSources {
+  readonly rules: Rules;
+  readonly streams: Streams;
+  readonly outboxes: Iterable<Outbox>;
+}
+
+/** The beginnings of the names of outboxes to which actions of rules add. */
+const RESOURCE = 'resource:';
+const ACTION = '$action:';
+/** Maximum number of entries of outboxes that are compared with a rule (about 5 ms). */
+const MAX_ENTRIES = 100_000;
+
 /** Find the causes that are in a rule over events, or in one over streams. */
-export async function ruleCauses(
-  question: RuleQuestion,
-  { rules, streams }: { readonly rules: Rules; readonly streams: Streams }
+export async function ruleCauses(question: RuleQuestion, sources: RuleSources): Promise<DerivedCauses> {
+  const state = await sources.rules.api.get(question.rule);
+  if (state === undefined) return ofStreamRule(question, sources.streams);
+  const waiting = await waitingOutputs(question, sources);
+  const found = await ofRule(question, state, sources.rules);
+  return {
+    ...found,
+    causes: [...waiting.causes, ...found.causes],
+    isComplete: waiting.isComplete && found.isComplete
+  };
+}
+
+/** The outputs of a rule over events that wait until a target takes them; of a time, those of that time. */
+async function waitingOutputs(
+  { rule, at, now, precision }: RuleQuestion,
+  { outboxes, rules }: RuleSources
 ): Promise<DerivedCauses> {
-  const state = await rules.api.get(question.rule);
-  return state === undefined ? ofStreamRule(question, streams) : ofRule(question, state, rules);
+  const causes: DerivedCause[] = [];
+  let left = MAX_ENTRIES;
+  for (const outbox of outboxes) {
+    const { name, label, lastError } = outbox;
+    if (!name.startsWith(RESOURCE) && !name.startsWith(ACTION)) continue;
+    let waiting = 0;
+    for (const { key, addedAt } of outbox.entries()) {
+      if (left-- === 0) return { causes, isComplete: false };
+      if (key === rule && (precision === Infinity || Math.abs(addedAt - at) <= precision)) waiting++;
+    }
+    if (waiting === 0) continue;
+    const resource = name.startsWith(RESOURCE) ? await resourceOf(name, rules) : undefined;
+    const target = resource === undefined ? label : `resource ${JSON.stringify(resource)}`;
+    const outputs = waiting === 1 ? '1 output waits' : `${waiting} outputs wait`;
+    const why = lastError === undefined ? '' : `: ${hideInText(errorText(lastError))}`;
+    const detail = cut(`${outputs} in the queue of ${target}${why}`);
+    const evidence = { rule: cut(rule), resource: resource && cut(resource), waiting, detail };
+    causes.push(derived('target_refused', now, evidence, waiting));
+  }
+  return { causes, isComplete: true };
+}
+
+/** The id of the resource to which an outbox belongs. */
+async function resourceOf(name: string, { api }: Rules): Promise<string> {
+  return (await api.resources.get(name))?.id ?? name.slice(RESOURCE.length);
 }
 
 async function ofRule(

@@ -40,6 +40,10 @@ const filterOf = ({ filter }: Evidence) => (filter === undefined ? 'the subscrip
 const ruleOf = ({ rule }: Evidence) => (rule === undefined ? 'the rule' : `rule ${quote(rule)}`);
 const toTopic = ({ topic }: Evidence) => (topic === undefined ? '' : ` to topic ${quote(topic)}`);
 const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${`${detail}`.replace(/\.$/, '')}`);
+const refusal = ({ topic, waiting }: Evidence) =>
+  waiting === undefined
+    ? `did not accept ${topic === undefined ? 'a' : 'the'} message`
+    : 'has not accepted the message yet';
 const quote = (text: string | number | boolean) => JSON.stringify(text);
 const begin = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -368,9 +372,8 @@ export const CAUSES = {
     'Check the arguments of the function, and test the rule with this message.'
   ),
   target_refused: row(
-    'recorded',
-    (e) =>
-      `The target of an action of ${ruleOf(e)} did not accept ${e.topic === undefined ? 'a' : 'the'} message${because(e)}.`,
+    ['recorded', 'derived'],
+    (e) => `The target of an action of ${ruleOf(e)} ${refusal(e)}${because(e)}.`,
     'Check the resource or sink, and its server.'
   ),
   row_late: row(

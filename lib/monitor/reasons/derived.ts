@@ -24,6 +24,7 @@ export type DerivedCode =
   | 'rule_stopped'
   | 'from_unmatched'
   | 'where_false'
+  | 'target_refused'
   | 'row_late';
 
 /**
