@@ -143,6 +143,7 @@ export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { AuditEntry, AuditInput, AuditLog, AuditOutcome, AuditQuery } from './monitor/audit.ts';
 export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';
+export type { BusiestClients, BusiestQuery, BusyClient } from './monitor/busiest-clients.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { LOG_LEVELS, type Logger, type LogLevel } from './monitor/log.ts';
 export type { MetricHistory, MetricSeries } from './monitor/metric-history.ts';

@@ -39,6 +39,7 @@ import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import { type GaugeReaders, Metric } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
 import { BlockedClients } from '../monitor/blocked-clients.ts';
+import { BusiestClients } from '../monitor/busiest-clients.ts';
 import { Drops } from '../monitor/drops.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine/machine-monitor.ts';
@@ -416,6 +417,7 @@ export class Engine {
       topicCounters,
       slowSubscriptions: new SlowSubscriptions(clock, time, events),
       blockedClients: new BlockedClients(services, settings.node, this.sessions),
+      busiestClients: new BusiestClients(services, settings.node, this.sessions),
       store: new StoreMetrics(services, this.ledger),
       tail: (options) => tails.open(options),
       topicFigures: topicCounters,

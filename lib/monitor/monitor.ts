@@ -1,5 +1,6 @@
 import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
+import type { BusiestClients } from './busiest-clients.ts';
 import type { Drops } from './drops.ts';
 import type { MetricHistory } from './metric-history.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from './reasons/arrival-question.ts';
@@ -35,6 +36,8 @@ export interface Monitor {
   readonly slowSubscriptions: SlowSubscriptions;
   /** The clients that do not read as fast as the broker sends to them. */
   readonly blockedClients: BlockedClients;
+  /** The clients with the most messages per second, measured when asked for. */
+  readonly busiestClients: BusiestClients;
   /**
    * Observe messages and events as they happen, for people who watch: at most 500 rows in any second, the rest is counted. A tail never
    * slows the broker: rows that are not read are bounded, and messages of topics that `filter` does not match cost nothing.

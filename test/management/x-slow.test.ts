@@ -70,3 +70,52 @@ describe('Slow subscribers over REST', () => {
     await once(stream, 'close');
   });
 });
+
+describe('The busiest clients over REST', () => {
+  it('lists the clients with the most messages, with their records, under the conditions of client lists', async () => {
+    await using broker = await startBroker();
+    const [loud, quiet] = [await broker.connect({ clientId: 'loud' }), await broker.connect({ clientId: 'quiet' })];
+    for (const revision of REVISIONS) {
+      await using server = await serveManagement(broker, { revision });
+      const ask = async (query: string) => {
+        let isAnswered = false as boolean;
+        const answer = server.call('GET', `/api/x/busiest_clients?${query}`).finally(() => {
+          isAnswered = true;
+        });
+        for (let count = 0; !isAnswered; count++) {
+          await loud.publish('a', 'x', { qos: 1 });
+          if (count % 4 === 0) await quiet.publish('a', 'x', { qos: 1 });
+          await nextTurn();
+        }
+        return (await answer).body;
+      };
+      const { code, data } = await ask('limit=2');
+      assert.equal(code, 0);
+      assert.deepEqual(
+        data.map(({ client }: { client: { clientid: string; connected: boolean } }) => [
+          client.clientid,
+          client.connected
+        ]),
+        [
+          ['loud', true],
+          ['quiet', true]
+        ]
+      );
+      assert.ok(data[0].received_per_s > 2 * data[1].received_per_s && data[1].received_per_s > 0);
+      assert.equal(data[0].sent_per_s, 0);
+      if (revision !== 'hosted') continue;
+      assert.deepEqual(
+        (await ask('_like_clientid=qui')).data.map(({ client }: { client: { clientid: string } }) => client.clientid),
+        ['quiet']
+      );
+      assert.deepEqual((await ask('by=sent')).data, []);
+    }
+  });
+
+  it('refuses other directions and limits', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker, { revision: 'hosted' });
+    for (const query of ['by=both', 'limit=0', 'limit=1001', 'cursor=1'])
+      assert.equal((await server.call('GET', `/api/x/busiest_clients?${query}`)).status, 400, query);
+  });
+});

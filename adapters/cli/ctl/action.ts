@@ -70,6 +70,10 @@ export const ACTION_FLAGS = {
     min: 1
   }),
   places: flag('integer', undefined as number | undefined, 'places of the ranking [10]', { value: 'N', min: 1 }),
+  by: flag('choice', undefined as 'received' | 'sent' | undefined, 'messages from the clients, or to them [received]', {
+    choices: ['received', 'sent'],
+    value: 'received|sent'
+  }),
   source: flag('choice', undefined as 'default' | 'option' | 'override' | undefined, 'values from there', {
     choices: ['default', 'option', 'override'],
     value: 'default|option|override'

@@ -11,6 +11,8 @@ import { REQUESTS } from './requests.ts';
 const ABOUT = {
   'clients and messages': {
     'clients list': 'list the clients; with PART, those whose client id contains it',
+    'clients busiest':
+      'list the clients with the most messages per second, measured over one second: those they send, or with --by sent those they receive',
     'clients show': 'show everything that is known about a client',
     'clients kick': 'disconnect a client and end its session',
     'sessions list': 'list the sessions and their queued messages; with PART, those whose client id contains it',

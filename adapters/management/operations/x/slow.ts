@@ -1,8 +1,9 @@
 import type { Static } from 'typebox';
-import type { BlockedClient } from '../../../../lib/index.ts';
-import { flag, integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
+import type { BlockedClient, BusyClient } from '../../../../lib/index.ts';
+import { flag, integer, listOf, number, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
+import { CLIENT, CONDITIONS, queryOf, write as writeClient } from '../clients.ts';
 
 const CLIENT_ID = text('The client id');
 /** The settings. @param defaults of those that may be left out in a request */
@@ -44,6 +45,21 @@ const BLOCKED = objectOf({
   queued_bytes: integer('The size of these messages, in bytes')
 });
 
+const BUSY = objectOf({
+  client: CLIENT,
+  received_per_s: number('PUBLISH packets received from the client in a second'),
+  sent_per_s: number('PUBLISH packets sent to the client in a second')
+});
+
+/** A rate with one decimal place. */
+function rounded(perSec: number): number {
+  return Math.round(perSec * 10) / 10;
+}
+
+function shownBusy({ client, receivedPerSec, sentPerSec }: BusyClient): string {
+  return `{"client":${writeClient(client)},"received_per_s":${rounded(receivedPerSec)},"sent_per_s":${rounded(sentPerSec)}}`;
+}
+
 function readRanking({ broker }: Context): Static<typeof RANKING> {
   const { slowSubscriptions } = broker.monitor;
   const { settings } = slowSubscriptions;
@@ -75,7 +91,7 @@ function shown({ clientId, stalledSince, unsentBytes, queuedMessages, queuedByte
   };
 }
 
-/** Slow subscribers: a ranking by latency, and the connections whose output is currently blocked. */
+/** Slow subscribers: a ranking by latency, and the connections whose output is currently blocked. And the clients with the most messages. */
 export const SLOW: readonly Operation[] = [
   operation({
     name: 'list_slow_subscriptions',
@@ -130,6 +146,31 @@ export const SLOW: readonly Operation[] = [
       const { limit: most, skip, cursor } = page;
       const found = await broker.monitor.blockedClients.list({ limit: most, skip, cursor });
       return new Listing(found.entries, shown, { count: -1, cursor: found.cursor });
+    }
+  }),
+  operation({
+    name: 'list_busiest_clients',
+    method: 'GET',
+    path: '/x/busiest_clients',
+    ctl: {
+      'clients busiest [PART=_like_clientid] --by --places=limit':
+        'client.clientid client.username client.ip_address received_per_s sent_per_s'
+    },
+    descr: 'List the connected clients with the most messages per second, the busiest first, measured over one second',
+    query: objectOf({
+      ...CONDITIONS.properties,
+      by: optional(
+        oneOf(['received', 'sent'], 'The messages that decide: received from the client, or sent to it', {
+          default: 'received'
+        })
+      ),
+      limit: optional(integer('Maximum number of clients', { default: 10, min: 1, max: 1_000 }))
+    }),
+    data: listOf(BUSY),
+    example: { query: { by: 'received' }, data: [] },
+    run: async (context, { query: { by, limit: most, ...conditions } }) => {
+      const query = { ...queryOf(context, conditions), by, limit: most };
+      return new Listing(await context.broker.monitor.busiestClients.list(query), shownBusy);
     }
   })
 ];
