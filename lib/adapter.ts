@@ -68,6 +68,7 @@ export { type PayloadForm, payloadFields } from './monitor/traces/trace-fields.t
 export { OUTBOX_OPTIONS } from './outbox/options.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalEntry } from './packets/connect-refusals.ts';
 export { encode } from './packets/encode.ts';
+export { type RuleReference, ruleBehind } from './packets/named-publisher.ts';
 export { PacketReader } from './packets/packet-reader.ts';
 export type {
   CountedStream,

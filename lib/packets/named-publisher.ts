@@ -1,5 +1,5 @@
 import { BrokerError } from '../base/errors.ts';
-import type { Publisher } from './message.ts';
+import type { Message, Publisher } from './message.ts';
 
 /** Maximum number of messages that one event may cause. */
 const MAX_MESSAGES = 1000;
@@ -21,19 +21,43 @@ export interface Cascade {
   count: number;
 }
 
+/** The rule that has published a message. */
+export interface RuleReference {
+  /** `rule`: over events of the broker, with an action; `streamRule`: over streams, with a sink. */
+  readonly kind: 'rule' | 'streamRule';
+  readonly id: string;
+}
+
 /** The action of a rule that publishes a message in response to an event. */
 export class RulePublisher extends NamedPublisher {
   /** The causes of the message, this rule or action last; see `causedBy`. */
   readonly chain: readonly string[];
   readonly cascade: Cascade;
+  readonly #ruleId: string | undefined;
 
-  /** @param chain the last one gives the client id */
-  constructor(chain: readonly string[], cascade: Cascade) {
+  /**
+   * @param chain the last one gives the client id
+   * @param ruleId the rule of the action, if the last one is an action
+   */
+  constructor(chain: readonly string[], cascade: Cascade, ruleId?: string) {
     const last = chain[chain.length - 1];
     super(last.slice(last.indexOf('/') + 1));
     this.chain = chain;
     this.cascade = cascade;
+    this.#ruleId = ruleId;
   }
+
+  /** The rule, which the client id does not name if an action has published. */
+  get rule(): RuleReference {
+    if (this.#ruleId !== undefined) return { kind: 'rule', id: this.#ruleId };
+    return { kind: this.chain[this.chain.length - 1].startsWith('rule/') ? 'rule' : 'streamRule', id: this.clientId };
+  }
+}
+
+/** The rule that has published a message. @returns undefined if none has, or if the message was read from the store */
+export function ruleBehind(message: Message): RuleReference | undefined {
+  const { origin } = message;
+  return origin instanceof RulePublisher ? origin.rule : undefined;
 }
 
 /**

@@ -6,6 +6,7 @@
 import { isUtf8 } from '../../base/builtins.ts';
 import type { EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
+import { type RuleReference, ruleBehind } from '../../packets/named-publisher.ts';
 import { shownUsername } from '../../records/shown-username.ts';
 import { MESSAGE, PUBLISHER } from '../../rules/events/message-columns.ts';
 import type { Value } from '../../sql/values.ts';
@@ -39,6 +40,8 @@ export class TailRecord {
   readonly columns: Readonly<Record<string, unknown>>;
   /** Size of the whole payload in bytes; undefined if the event is not about a message. */
   readonly payloadBytes: number | undefined;
+  /** The rule that has published the message; undefined: a client, the app or the broker has. */
+  readonly rule: RuleReference | undefined;
   /** Memory of the row in bytes, by estimate. @internal */
   readonly size: number;
   /** The beginning of the payload with one byte per character: a small buffer would keep a pool of 8 KB in memory. */
@@ -59,6 +62,7 @@ export class TailRecord {
     this.event = event;
     this.columns = columns;
     this.payloadBytes = message && message.bytes - message.payloadAt;
+    this.rule = message && ruleBehind(message);
     this.#latin1 = message && maxPayloadBytes !== undefined ? beginningOf(message, maxPayloadBytes) : undefined;
     this.size = ROW_BYTES + columnBytes + (this.#latin1?.length ?? 0);
   }

@@ -7,7 +7,7 @@ import { CatalogueEvent } from '../events/event.ts';
 import { messageProperties } from '../events/properties.ts';
 import type { RulesHost } from '../host.ts';
 import { compileBytes, compileTopic } from '../template.ts';
-import type { ActionType, Params, RuleEvent } from '../types.ts';
+import type { ActionContext, ActionType, Params, RuleEvent } from '../types.ts';
 
 const PARAMS: FieldTable = {
   target_topic: {
@@ -64,7 +64,7 @@ export function republishAction(host: RulesHost, app: string): ActionType {
     title: { en: 'Republish', zh: '消息重新发布' },
     description: { en: 'Publish a message to another topic.', zh: '将消息发布到另一个主题。' },
     params: PARAMS,
-    create: (params, { actionId }) => new Republish(host, actionId, params)
+    create: (params, { actionId, ruleId }) => new Republish(host, { actionId, ruleId }, params)
   };
 }
 
@@ -72,15 +72,17 @@ class Republish {
   readonly #host: RulesHost;
   /** Identifies the action among the causes of messages. */
   readonly #key: string;
+  readonly #ruleId: string;
   readonly #topic: (output: Value) => string;
   readonly #payload: (output: Value) => string | Buffer;
   readonly #qos: number;
   readonly #retain: boolean | undefined;
   readonly #hasProperties: boolean;
 
-  constructor(host: RulesHost, id: string, params: Params) {
+  constructor(host: RulesHost, { actionId, ruleId }: Pick<ActionContext, 'actionId' | 'ruleId'>, params: Params) {
     this.#host = host;
-    this.#key = `action/${id}`;
+    this.#key = `action/${actionId}`;
+    this.#ruleId = ruleId;
     this.#topic = compileTopic('target_topic', params.target_topic as string);
     this.#payload = compileBytes(params.payload_tmpl as string);
     this.#qos = params.target_qos as number;
@@ -108,7 +110,7 @@ class Republish {
     const chain = causedBy(this.#key, cause instanceof RulePublisher ? cause.chain : undefined);
     const cascade = isOfCatalogue ? event.cascade : { count: 0 };
     countCaused(cascade);
-    return new RulePublisher(chain, cascade);
+    return new RulePublisher(chain, cascade, this.#ruleId);
   }
 }
 

@@ -1,3 +1,4 @@
+import { ruleBehind } from '../../../../lib/adapter.ts';
 import type { Message } from '../../../../lib/index.ts';
 import { isUtf8 } from '../../../rest/index.ts';
 import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
@@ -15,6 +16,15 @@ export const MESSAGE_FIELDS = {
   at: integer('When the broker accepted it, in milliseconds since 1970'),
   from_clientid: optional(text('Client id of the publisher; absent: the app or the broker published it')),
   from_username: optional(text('User name of the publisher')),
+  from_rule: optional(
+    objectOf(
+      {
+        kind: oneOf(['rule', 'stream_rule'], 'rule: over events of the broker'),
+        id: text('The id of the rule')
+      },
+      { description: 'The rule that published it; absent: none, or the broker has been started since' }
+    )
+  ),
   payload_size: integer('Size of the payload in bytes'),
   payload: text('The payload'),
   encoding: oneOf(['plain', 'base64'], 'The encoding of the payload'),
@@ -41,6 +51,7 @@ export const MESSAGE_FIELDS = {
 /** Write a message. @param encoding default: `plain` if the payload is UTF-8, otherwise `base64` */
 export function shownMessage(message: Message, encoding?: 'plain' | 'base64') {
   const { topic, qos, retain, timestamp, clientId, username, payload } = message;
+  const rule = ruleBehind(message);
   const written = encoding ?? (isUtf8(payload) ? 'plain' : 'base64');
   return {
     topic,
@@ -49,6 +60,7 @@ export function shownMessage(message: Message, encoding?: 'plain' | 'base64') {
     at: timestamp,
     ...(clientId === '' ? {} : { from_clientid: clientId }),
     ...(username === undefined ? {} : { from_username: username }),
+    ...(rule && { from_rule: { kind: rule.kind === 'rule' ? 'rule' : 'stream_rule', id: rule.id } as const }),
     payload_size: payload.length,
     payload: payload.toString(written === 'plain' ? 'utf8' : 'base64'),
     encoding: written,
