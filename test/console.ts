@@ -13,6 +13,7 @@ import './console/streams.ts';
 import './console/connectors.ts';
 import './console/actions.ts';
 import './console/rules.ts';
+import './console/floods.ts';
 import './console/speed.ts';
 import './console/websocket.ts';
 import './console/large.ts';

@@ -237,11 +237,12 @@ export class Console implements Service {
     );
   }
 
-  #loggedIn({ id, scope }: Caller, cookie: string | undefined): Answer {
+  #loggedIn({ id, scope, kind }: Caller, cookie: string | undefined): Answer {
     const { version, settings, startedAt } = this.#broker;
     const body = {
       id,
       scope,
+      hasPassword: kind === 'user', // which the person can change
       node: settings.node,
       version,
       startedAt,

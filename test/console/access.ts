@@ -1,7 +1,8 @@
 // Applications and users of the console in a real browser.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { describeConsole } from './setup.ts';
+import { PASSWORD } from '../support/dashboard.ts';
+import { describeConsole, seriousFindings } from './setup.ts';
 
 describeConsole('Applications and users in the console', (served) => {
   it('shows a new secret of an application once, disables it, lets it expire, and removes it', async () => {
@@ -123,6 +124,31 @@ describeConsole('Applications and users in the console', (served) => {
         /^Only administrators .* to give your user the role administrator\.$/
       );
     }
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('lets a viewer change the own password, after the present one, and ends the session', async () => {
+    const tab = await served.open('', 'bob', {});
+    const { page } = tab;
+    const dialog = page.getByRole('dialog', { name: 'Change your password' });
+    const change = async (before: string, after: string, again: string) => {
+      await dialog.getByLabel(/^Present password/).fill(before);
+      await dialog.getByLabel(/^New password(?! again)/).fill(after);
+      await dialog.getByLabel(/^New password again/).fill(again);
+      await dialog.getByRole('button', { name: 'Change' }).click();
+    };
+    await page.getByRole('button', { name: 'Your password' }).click();
+    await change(PASSWORD, 'another long password', 'a third long password');
+    await dialog.getByText('The two new passwords differ').waitFor();
+    await change('wrong', 'another long password', 'another long password');
+    await dialog.getByRole('alert').filter({ hasNotText: 'differ' }).waitFor();
+    assert.deepEqual(await seriousFindings(tab), []);
+    await change(PASSWORD, 'another long password', 'another long password');
+    await page.getByRole('dialog', { name: 'Log in' }).waitFor();
+    assert.equal(await served.broker.users.verify('bob', PASSWORD), undefined);
+    assert.ok(await served.broker.users.verify('bob', 'another long password'));
+    await served.broker.users.setPassword('bob', PASSWORD);
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

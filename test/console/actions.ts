@@ -164,6 +164,16 @@ describeConsole('Actions in the console', (served) => {
     await page.getByText('Copied').waitFor({ state: 'detached' });
     const curl = await copied('Copy as curl');
     assert.equal(curl, `curl -u ann '${served.base}/api/clients?_like_clientid=meter'`);
+    await page.goto(`${served.base}/clients?_like_clientid=meter&conn_state=connected`);
+    assert.equal(
+      await copied('Copy as ctl'),
+      `embermq ctl --url=${served.base}/api call GET '/clients?_like_clientid=meter&conn_state=connected'`
+    );
+    await page.goto(`${served.base}/clients?_like_clientid=meter&sort=sent`);
+    assert.equal(
+      await copied('Copy as ctl'),
+      `embermq ctl --url=${served.base}/api clients busiest --by=sent --places=100 meter`
+    );
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -103,13 +103,17 @@ describeConsole(
       assert.equal(await dialog.getByLabel('MQTT 5.0 properties').isVisible(), false);
       await dialog.getByLabel('Action').selectOption('data_to_webserver');
       await dialog.getByText('The action sends through a resource').waitFor();
+      await dialog.getByText('More fields').click();
+      await dialog.getByLabel(/^Path/).fill('/typed');
       await dialog.getByRole('button', { name: 'Add a resource' }).click();
       const inner = page.getByRole('dialog', { name: 'Add a resource' });
       await inner.getByLabel('Id').fill('target');
       await inner.getByLabel(/URL/).first().fill(`http://127.0.0.1:${server.port}/`);
       await inner.getByRole('button', { name: 'Save' }).click();
       await inner.waitFor({ state: 'detached' });
-      await dialog.getByLabel(/Resource ID/).selectOption('target');
+      await dialog.getByRole('option', { name: 'target' }).waitFor({ state: 'attached' });
+      assert.equal(await dialog.getByLabel(/Resource ID/).inputValue(), 'target');
+      assert.equal(await dialog.getByLabel(/^Path/).inputValue(), '/typed');
       await dialog.getByRole('button', { name: 'Apply' }).click();
       await page.locator('.rule-actions li', { hasText: '$resource target' }).waitFor();
       assert.deepEqual(tab.faults, []);

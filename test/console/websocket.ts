@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { ClientOptions } from 'embermq';
 import { PASSWORD } from '../support/dashboard.ts';
-import { logIn, type Tab } from './browser.ts';
+import { logIn, type Tab, visit } from './browser.ts';
 import { describeConsole, type ServedConsole } from './setup.ts';
 
 /** Connect the client of a page, and wait until it is connected. */
@@ -218,6 +218,11 @@ describeConsole(
       const dialog = page.getByRole('dialog');
       const data = dialog.getByLabel('Authentication Data');
       await page.getByRole('button', { name: 'Connect', exact: true }).click();
+      await dialog.getByText('000000 ff 00').waitFor();
+      const address = page.url();
+      await visit(tab, `${served.base}/clients`);
+      await page.locator('nav a', { hasText: 'WebSocket client' }).getByText('asks').waitFor();
+      await visit(tab, `${served.base}/websocket?${new URL(address).searchParams}`);
       await dialog.getByText('000000 ff 00').waitFor();
       await data.fill('0x4');
       await dialog.getByRole('button', { name: 'Send the answer' }).click();

@@ -127,6 +127,61 @@ describe('The live stream of the console', () => {
     ]);
   });
 
+  it('shows messages per second of clients when they change, also of one that connects again, and counts on for those that stay in view', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const stream = await watching(server, { list: { kind: 'clients', clientIds: ['loud', 'reader', 'gone'] } });
+    const loud = await server.broker.connect({ clientId: 'loud' });
+    await using reader = await server.broker.connect({ clientId: 'reader' });
+    await reader.subscribe('a');
+    let count = 1; // the event `opened`
+    const second = async () => {
+      clock.advance(1_000);
+      return ((await stream.next(++count)).slice(-1)[0].data.rows as Record<string, unknown>[]).map(Object.values);
+    };
+    for (let at = 0; at < 10; at++) await loud.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(await second(), [
+      ['loud', 10, 0],
+      ['reader', 0, 10],
+      ['gone', 0, 0]
+    ]);
+    await stream.set({ list: { kind: 'clients', clientIds: ['loud', 'new'] } });
+    assert.deepEqual(await second(), [
+      ['loud', 5, 0],
+      ['new', 0, 0]
+    ]);
+    await loud.disconnect();
+    await using again = await server.broker.connect({ clientId: 'loud' });
+    for (let at = 0; at < 3; at++) await again.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(await second(), [['loud', 3, 0]]);
+    for (const [clientIds, reason] of [
+      ['a', /a list of at most 100 strings/],
+      [Array.from({ length: 101 }, (_, at) => `${at}`), /at most 100/],
+      [['x'.repeat(1_025)], /at most 1024 characters/]
+    ] as const) {
+      await stream.set({ list: { kind: 'clients', clientIds } });
+      const { failure } = (await stream.next(++count)).slice(-1)[0].data as { failure: { message: string } };
+      assert.match(failure.message, reason);
+    }
+  });
+
+  it('shows at most 6,400 clients live in all tabs together', async () => {
+    await using server = await startConsole();
+    const list = (name: string) => [
+      name,
+      { kind: 'clients', clientIds: Array.from({ length: 100 }, (_, at) => `${name}-${at}`) }
+    ];
+    const watches = Object.fromEntries(Array.from({ length: 32 }, (_, at) => list(`list${at}`)));
+    const first = await watching(server, watches);
+    await watching(server, watches);
+    const third = await watching(server, { one: { kind: 'clients', clientIds: ['a'] } });
+    const [, refused] = await third.next(2);
+    assert.match((refused.data.failure as { message: string }).message, /show 6400 clients live.*close one of them/);
+    await first.set({});
+    await third.set({ two: { kind: 'clients', clientIds: ['a'] } });
+    await third.set({});
+  });
+
   it('shows rates and last values of topics and filters, and counts on for those that stay in view', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });
@@ -363,7 +418,7 @@ describe('The live stream of the console', () => {
       {
         broker,
         hidesPayloads: false,
-        shared: { topicRows: 0 },
+        shared: { topicRows: 0, clientRows: 0 },
         emit: (data) => void emitted.push(data as { rows: object[] }),
         drained: () => {
           wasAsked();

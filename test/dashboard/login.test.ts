@@ -24,6 +24,7 @@ describe('The login to the console', () => {
       version,
       startedAt,
       viewerPayloads: true,
+      hasPassword: true,
       upgrades: 'untried',
       timeZone
     };

@@ -53,6 +53,7 @@ describe('The box that finds everything', () => {
       'action Publish to meter-1/t',
       'action Delete the retained message of meter-1/t',
       'guess meter-1',
+      'guess meter-1/#',
       'guess meter-1',
       'guess meter-1'
     ]);
@@ -105,6 +106,60 @@ describe('The box that finds everything', () => {
       const [row] = finderRows(typed, [], TEXTS);
       assert.deepEqual([row.to, row.isChange], [to, true], typed);
     }
+  });
+
+  it('finds actions of rules by their kind, and names the dialogs that they open', () => {
+    const rules = [found('rule', 'hot'), found('stream_rule', 'seen')];
+    for (const [typed, to] of [
+      ['disable hot', { view: 'rule', choices: { id: 'hot', do: 'disable' } }],
+      ['test hot', { view: 'rule', choices: { id: 'hot', do: 'test' } }],
+      ['stop seen', { view: 'stream', choices: { id: 'seen', do: 'stop' } }],
+      ['start seen', { view: 'stream', choices: { id: 'seen', do: 'start' } }],
+      ['test seen', { view: 'stream', choices: { id: 'seen', do: 'test' } }]
+    ] as const) {
+      const [row] = finderRows(typed, [rules[typed.endsWith('hot') ? 0 : 1]], TEXTS);
+      assert.deepEqual([row.kind, row.to], ['action', to], typed);
+    }
+    assert.ok(!shown('stop hot', [rules[0]]).includes('action Stop hot'), 'a rule over events is disabled');
+  });
+
+  it('finds the parts of pages once something is typed, and options by key, words of the key and name', () => {
+    const texts: FinderTexts = { ...TEXTS, pages: [...TEXTS.pages, ['access', 'Access: Bans', 'bans']] };
+    const [bans] = finderRows('bans', [], texts);
+    assert.deepEqual(bans.to, { view: 'access', choices: { tab: 'bans' } });
+    assert.ok(!finderRows('', [], texts).some(({ text }) => text === 'Access: Bans'));
+    const options = [
+      { key: 'mqtt.max_packet_size', name: 'maxPacketSize' },
+      { key: 'mqtt.max_qos_allowed', name: 'maxQosAllowed' },
+      ...Array.from({ length: 20 }, (_, at) => ({ key: `zone.limit_${at}`, name: `limit${at}` }))
+    ];
+    const named = (typed: string) =>
+      finderRows(typed, [], texts, options)
+        .filter(({ kind }) => kind === 'option')
+        .map(({ name }) => name);
+    for (const typed of ['mqtt.max_packet_size', 'max packet', 'maxPacketSize', 'packet'])
+      assert.deepEqual(named(typed), ['mqtt.max_packet_size'], typed);
+    assert.equal(named('limit').length, 8);
+    assert.deepEqual(named('m'), []);
+    const row = finderRows('qos allowed', [], texts, options).find(({ kind }) => kind === 'option');
+    assert.deepEqual(row?.to, { view: 'options', choices: { q: 'mqtt.max_qos_allowed' } });
+  });
+
+  it('offers the topics below a text that may be a level, and nothing below a topic filter', () => {
+    const to = (typed: string) =>
+      finderRows(typed, [], TEXTS)
+        .filter(({ kind }) => kind === 'guess')
+        .map(({ to }) => to);
+    assert.deepEqual(to('rooms'), [
+      { view: 'topics', choices: { topic: 'rooms' } },
+      { view: 'topics', choices: { topic: 'rooms/#' } },
+      { view: 'tail', choices: { filter: 'rooms' } },
+      { view: 'why', choices: { topic: 'rooms' } }
+    ]);
+    assert.deepEqual(to('rooms/+'), [
+      { view: 'topics', choices: { topic: 'rooms/+' } },
+      { view: 'tail', choices: { filter: 'rooms/+' } }
+    ]);
   });
 
   it('gives each row a different key', () => {

@@ -482,8 +482,8 @@ describe('A live tail', () => {
   it('names the clients with the most rows', () => {
     const rows = ['a', 'b', 'a', 'c', 'a', 'b'].map((clientid, at) => row(at, clientid));
     assert.deepEqual(busiest(rows, 'clientid', 2), [
-      ['a', 3],
-      ['b', 2]
+      ['a', 3, rows[4]],
+      ['b', 2, rows[5]]
     ]);
     assert.deepEqual(busiest(rows, 'topic', 2), []);
   });

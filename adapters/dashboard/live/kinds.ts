@@ -1,5 +1,6 @@
 import { ALARMS } from './alarms.ts';
 import { CLIENT } from './client.ts';
+import { CLIENTS } from './clients.ts';
 import type { LiveKind } from './live-kind.ts';
 import { OVERVIEW } from './overview.ts';
 import { RULE } from './rule.ts';
@@ -12,6 +13,7 @@ export const KINDS = {
   overview: OVERVIEW,
   alarms: ALARMS,
   client: CLIENT,
+  clients: CLIENTS,
   tail: TAIL,
   topics: TOPICS,
   rule: RULE,

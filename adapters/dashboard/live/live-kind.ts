@@ -4,6 +4,8 @@ import type { Awaitable, Broker } from '../../../lib/index.ts';
 export interface SharedWatches {
   /** Number of topics and topic filters that are in view. */
   topicRows: number;
+  /** Number of clients that are in view. */
+  clientRows: number;
   /** The readings of the overview, which its watches share. */
   sampler?: SharedSampler | undefined;
 }

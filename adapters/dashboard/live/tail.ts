@@ -63,8 +63,8 @@ async function forward(tail: Tail, { broker, emit, drained }: WatchContext): Pro
   }
 }
 
-function shown({ number, at, event, columns, payload, payloadBytes }: TailRecord): object {
+function shown({ number, at, event, columns, payload, payloadBytes, rule }: TailRecord): object {
   const { pub_props: properties } = columns;
   const written = properties === undefined ? columns : { ...columns, pub_props: plainProperties(properties as object) };
-  return { number, at, event, columns: written, payload: payload?.toString('base64'), payloadBytes };
+  return { number, at, event, columns: written, payload: payload?.toString('base64'), payloadBytes, rule };
 }

@@ -5,6 +5,7 @@ import { type Broker, type BrokerEvents, checkTopicFilter } from '../../../lib/i
 import { Fault } from '../../rest/index.ts';
 import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
 import { textsIn, wrong } from './params.ts';
+import { Rate } from './rate.ts';
 
 /** Maximum number of topics and topic filters of a watch. */
 const MAX_TOPICS = 200;
@@ -17,8 +18,6 @@ const SHOWN_CHARACTERS = 1_024;
 /** Maximum number of topics that are named while the same rows are in view, and of their characters. */
 const MAX_NEW = 1_000;
 const MAX_NEW_CHARACTERS = 100_000;
-/** Number of seconds over which a rate is taken: topics with a message every few seconds have a steady one. */
-const RATE_SECONDS = 5;
 
 /** The part of a valid shared filter before its topic filter. */
 const SHARED = /^\$(?:share\/[^/]+|queue)\//;
@@ -63,8 +62,7 @@ class Row {
   readonly #payload: Buffer | undefined;
   readonly #newTopics: NewTopics;
   #count = 0;
-  /** The counts of the last seconds, with their monotonic times in milliseconds. */
-  readonly #counts: { readonly atMs: number; readonly count: number }[];
+  readonly #rate: Rate;
   #shown = 0;
   #shownRate = 0;
   #last: { readonly topic: string; readonly qos: number; readonly retain: boolean; readonly at: number } | undefined;
@@ -74,7 +72,7 @@ class Row {
     this.#broker = broker;
     this.filter = filter;
     this.#newTopics = newTopics;
-    this.#counts = [{ atMs: broker.clock.monotonic(), count: 0 }];
+    this.#rate = new Rate(broker.clock.monotonic(), 0);
     this.#payload = hidesPayloads ? undefined : Buffer.allocUnsafeSlow(SHOWN_BYTES);
     broker.on('message.publish', this.#see, { filter });
   }
@@ -94,7 +92,7 @@ class Row {
 
   /** The current row; undefined if it has not changed in the last second. */
   change(nowMs: number): object | undefined {
-    const rate = this.#rate(nowMs);
+    const rate = this.#rate.next(nowMs, this.#count);
     if (this.#count === this.#shown && rate === this.#shownRate) return undefined;
     this.#shown = this.#count;
     this.#shownRate = rate;
@@ -109,13 +107,6 @@ class Row {
       payload,
       payloadBytes: this.#payloadBytes
     };
-  }
-
-  /** Messages per second. */
-  #rate(nowMs: number): number {
-    const [{ atMs, count }] = this.#counts;
-    if (this.#counts.push({ atMs: nowMs, count: this.#count }) > RATE_SECONDS) this.#counts.shift();
-    return (1_000 * (this.#count - count)) / Math.max(nowMs - atMs, 1_000);
   }
 }
 

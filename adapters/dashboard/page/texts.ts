@@ -38,6 +38,8 @@ export const T = {
     viewer: 'viewer',
     administrator: 'administrator',
     node: 'Node',
+    challenge: 'asks',
+    challengeAbout: 'The broker asks the MQTT client of this page for authentication data.',
     alarms: (count: number) => (count === 1 ? 'One alarm is raised' : `${countText(count)} alarms are raised`),
     unknown: 'This page does not exist',
     unknownAdvice: 'The address may belong to another version of the console.',
@@ -71,6 +73,16 @@ export const T = {
     done: 'I have logged in',
     forgotten:
       'The password of the first start is in the file first-user in the data folder. To set a new one, run "embermq ctl users password NAME".'
+  },
+  password: {
+    change: 'Your password',
+    title: 'Change your password',
+    before: 'Present password',
+    after: 'New password',
+    again: 'New password again',
+    submit: 'Change',
+    differ: 'The two new passwords differ. Type the same one twice.',
+    done: 'Your password was changed. Log in with the new one.'
   },
   errors: {
     unreachable:
@@ -152,7 +164,9 @@ export const T = {
   },
   nameView: {
     empty: 'empty',
-    all: (count: number) => `+ ${countText(count)} characters`
+    all: (count: number) => `+ ${countText(count)} characters`,
+    ofRule: { rule: 'rule', streamRule: 'stream rule' },
+    ofRuleAbout: (id: string) => `Published by a rule, under the client id ${id}`
   },
   overview: {
     title: 'Overview',
@@ -203,10 +217,20 @@ export const T = {
     queued: 'Queued',
     inflight: 'In flight',
     dropped: 'Dropped',
-    received: 'Msgs in',
-    receivedAbout: 'Messages that the broker has received from this client over this connection',
-    sent: 'Msgs out',
-    sentAbout: 'Messages that the broker has sent to this client over this connection',
+    receivedRate: 'Msgs/s in',
+    receivedRateAbout: 'Messages per second from this client, as they come.',
+    sentRate: 'Msgs/s out',
+    sentRateAbout: 'Messages per second to this client, as they come.',
+    sort: 'Select to list the busiest clients first.',
+    unsort: 'Select for the order in which the sessions were created.',
+    busiest: 'The busiest clients',
+    measuring: 'Measuring for a second …',
+    measured: (max: number) =>
+      `At most ${max} clients, the busiest first, as measured over one second. The rates change; the order stays.`,
+    measure: 'Measure again',
+    unsorted: 'All clients',
+    noneBusy:
+      'No client that meets the conditions has had a message in the last second. Measure again, or list all clients.',
     part: 'part of the name',
     likeId: 'Client id contains',
     likeUser: 'User name contains',
@@ -304,6 +328,9 @@ export const T = {
     packetId: 'Packet id',
     awaits: 'Waits for',
     sent: 'Sent',
+    notKept: 'not in memory',
+    notKeptAbout:
+      'Topic and size are known while the message is in memory. The broker keeps a sent message only as long as it may have to send it again: until PUBACK or PUBREC, and not at all for a session that ends with its connection. Messages of a client that is away are in the store.',
     noInflight: 'Nothing is in flight: the client has acknowledged all messages.',
     clearQueue: 'Clear the queue',
     clearQueueText: 'Drops all messages that wait for this client. They cannot be restored.',
@@ -679,9 +706,12 @@ export const T = {
       count === undefined
         ? 'Rows are missing here: the connection to the broker was lost.'
         : `${count === 1 ? 'One row is' : `${countText(count)} rows are`} missing here: the page has read too slowly.`,
-    busiestClients: 'Busiest publishers in these rows',
-    busiestTopics: 'Busiest topics in these rows',
-    share: (count: number, percent: number) => `${countText(count)} (${percent} %)`,
+    busiest: 'Busiest publishers and topics in these rows',
+    busiestClients: 'Busiest publishers',
+    busiestTopics: 'Busiest topics',
+    allBusiest: 'All clients by messages per second',
+    noRows: 'No rows yet.',
+    share: (percent: number) => `${percent} %`,
     retained: 'retain'
   },
   rules: {
@@ -786,7 +816,7 @@ export const T = {
   finder: {
     find: 'Find',
     keys: 'Ctrl K',
-    title: 'Find a page, a client, a topic, a rule or an action',
+    title: 'Find a page, a client, a topic, a rule, an option or an action',
     placeholder: 'Name, beginning of a name, pattern with *, or action',
     hint: 'Up and Down choose, Enter opens. An action may be followed by a name: kick meter-1',
     searching: 'Searching …',
@@ -796,6 +826,7 @@ export const T = {
     kinds: {
       page: 'Page',
       action: 'Action',
+      option: 'Option',
       client: 'Client',
       topic: 'Topic',
       subscription: 'Subscription',
@@ -816,9 +847,11 @@ export const T = {
       trace: 'Start a trace',
       application: 'Add an application',
       connect: 'Connect an MQTT client',
+      busiest: 'List the busiest clients',
       light: 'Light colours',
       dark: 'Dark colours',
       system: 'Colours as the system',
+      password: 'Change your password',
       logOut: 'Log out'
     },
     verbs: {
@@ -828,7 +861,13 @@ export const T = {
       trace: 'Trace',
       tail: 'Tail',
       publish: 'Publish to',
-      remove: 'Delete the retained message of'
+      remove: 'Delete the retained message of',
+      test: 'Test',
+      enable: 'Enable',
+      disable: 'Disable',
+      start: 'Start',
+      stop: 'Stop',
+      restart: 'Restart'
     }
   },
   access: {

@@ -91,6 +91,22 @@ export function useArrival(title: RefObject<HTMLElement>): void {
   }, [count]);
 }
 
+/**
+ * Show a part of a view, and give its first field the focus, when the address asks for it: `do=test`.
+ * @returns the reference of the part
+ */
+export function useAsked(name: string): RefObject<HTMLElement> {
+  const part = useRef<HTMLElement>(null);
+  const isAsked = choice('do') === name;
+  useEffect(() => {
+    if (!isAsked) return;
+    part.current?.scrollIntoView({ block: 'nearest' });
+    part.current?.querySelector<HTMLElement>('textarea, input, button')?.focus();
+    choose({ do: undefined });
+  }, [isAsked]);
+  return part;
+}
+
 /** Follow the addresses of the console without loading the page again. */
 export function followLinks(): void {
   addEventListener('popstate', () => {

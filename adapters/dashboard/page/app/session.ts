@@ -6,6 +6,8 @@ import { onLoggedOut, RequestError, send } from './requests.ts';
 export interface Session {
   readonly id: string;
   readonly scope: 'viewer' | 'administrator';
+  /** The person is a management user, with a password that can be changed here. */
+  readonly hasPassword: boolean;
   readonly node: string;
   readonly version: string;
   /** Time at which the broker was started, in milliseconds since 1970. */

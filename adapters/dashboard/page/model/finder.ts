@@ -17,8 +17,12 @@ export interface Address {
 /** An action on something that was found. The dialog that it opens asks before anything changes. */
 interface VerbRow {
   readonly of: readonly Found['kind'][];
-  readonly to: (name: string) => Address;
+  readonly to: (name: string, kind: Found['kind']) => Address;
   readonly isChange: boolean;
+}
+
+function viewOfRule(kind: Found['kind']): ViewName {
+  return kind === 'rule' ? 'rule' : 'stream';
 }
 
 const change = (of: readonly Found['kind'][], to: VerbRow['to']): VerbRow => ({ of, to, isChange: true });
@@ -32,7 +36,13 @@ export const VERBS = {
   trace: change(['client'], (id) => ({ view: 'client', choices: { id, do: 'trace' } })),
   tail: look(['topic', 'subscription'], (filter) => ({ view: 'tail', choices: { filter } })),
   publish: change(['topic'], (topic) => ({ view: 'topics', choices: { topic, do: 'publish' } })),
-  remove: change(['topic'], (topic) => ({ view: 'topics', choices: { topic, do: 'remove' } }))
+  remove: change(['topic'], (topic) => ({ view: 'topics', choices: { topic, do: 'remove' } })),
+  test: look(['rule', 'stream_rule'], (id, kind) => ({ view: viewOfRule(kind), choices: { id, do: 'test' } })),
+  enable: change(['rule'], (id) => ({ view: 'rule', choices: { id, do: 'enable' } })),
+  disable: change(['rule'], (id) => ({ view: 'rule', choices: { id, do: 'disable' } })),
+  start: change(['stream_rule'], (id) => ({ view: 'stream', choices: { id, do: 'start' } })),
+  stop: change(['stream_rule'], (id) => ({ view: 'stream', choices: { id, do: 'stop' } })),
+  restart: change(['stream_rule'], (id) => ({ view: 'stream', choices: { id, do: 'restart' } }))
 } as const satisfies Readonly<Record<string, VerbRow>>;
 
 export type Verb = keyof typeof VERBS;
@@ -51,9 +61,11 @@ export const ACTIONS = {
   trace: { to: { view: 'traces', choices: { do: 'start' } }, isChange: true },
   application: { to: { view: 'access', choices: { tab: 'apps', do: 'add' } }, isChange: true },
   connect: { to: { view: 'websocket' }, isChange: true },
+  busiest: { to: { view: 'clients', choices: { sort: 'received' } }, isChange: false },
   light: { run: true, isChange: false },
   dark: { run: true, isChange: false },
   system: { run: true, isChange: false },
+  password: { run: true, isChange: false },
   logOut: { run: true, isChange: false }
 } as const satisfies Readonly<
   Record<string, { readonly to?: Address; readonly run?: true; readonly isChange: boolean }>
@@ -63,12 +75,20 @@ export type ActionName = keyof typeof ACTIONS;
 
 /** The texts of the rows. */
 export interface FinderTexts {
-  readonly pages: readonly (readonly [view: ViewName, text: string])[];
+  /** The pages, and their parts with the choice `tab`. */
+  readonly pages: readonly (readonly [view: ViewName, text: string, tab?: string])[];
   readonly actions: Readonly<Record<ActionName, string>>;
   readonly verbs: Readonly<Record<Verb, string>>;
 }
 
-export type RowKind = 'page' | 'action' | Found['kind'] | 'guess';
+export type RowKind = 'page' | 'action' | 'option' | Found['kind'] | 'guess';
+
+/** An option of the broker. */
+export interface FoundOption {
+  readonly key: string;
+  /** The name in the options of an app. */
+  readonly name: string;
+}
 
 /** A row of the box. */
 export interface FinderRow {
@@ -88,8 +108,7 @@ export interface FinderRow {
 /** The view that shows something that was found. */
 export function addressOfFound({ kind, name }: Found): Address {
   if (kind === 'client') return { view: 'client', choices: { id: name } };
-  if (kind === 'rule') return { view: 'rule', choices: { id: name } };
-  if (kind === 'stream_rule') return { view: 'stream', choices: { id: name } };
+  if (kind === 'rule' || kind === 'stream_rule') return { view: viewOfRule(kind), choices: { id: name } };
   return { view: 'topics', choices: { topic: name } };
 }
 
@@ -121,16 +140,52 @@ function scoreOf(text: string, typed: string): number | undefined {
   return own.includes(wanted) ? SCORE.within : undefined;
 }
 
+/** Maximum number of options in the list. */
+const MAX_OPTIONS = 8;
+
+/** The options whose key or name has the text, the best first. Blanks stand for the separators of keys. */
+function optionRows(
+  options: readonly FoundOption[],
+  text: string
+): readonly (readonly [score: number, row: FinderRow])[] {
+  if (text.length < MIN_OPTION) return [];
+  return options
+    .flatMap(({ key, name }) => {
+      const scores = [key, key.replace(/[._]/g, ' '), name].flatMap((one) => scoreOf(one, text) ?? []);
+      const row = {
+        key: `option ${key}`,
+        kind: 'option',
+        name: key,
+        to: { view: 'options', choices: { q: key } }
+      } as const;
+      return scores.length === 0 ? [] : [[Math.min(...scores), row] as const];
+    })
+    .toSorted(([a], [b]) => a - b)
+    .slice(0, MAX_OPTIONS);
+}
+
+/** Minimum number of characters for which options are found. */
+export const MIN_OPTION = 2;
+
 /** The rows for a text, the best first; pages come before actions, and actions before names with the same score. */
-export function finderRows(typed: string, found: readonly Found[], texts: FinderTexts): readonly FinderRow[] {
+export function finderRows(
+  typed: string,
+  found: readonly Found[],
+  texts: FinderTexts,
+  options: readonly FoundOption[] = []
+): readonly FinderRow[] {
   const text = typed.trim();
   const asked = verbIn(typed, texts.verbs);
   const scored: (readonly [score: number, row: FinderRow])[] = [];
   const add = (score: number | undefined, row: FinderRow) => {
     if (score !== undefined) scored.push([score, row]);
   };
-  for (const [view, label] of texts.pages)
-    add(scoreOf(label, text), { key: `page ${view}`, kind: 'page', text: label, to: { view } });
+  for (const [view, label, tab] of texts.pages) {
+    const row = { kind: 'page', text: label } as const;
+    if (tab === undefined) add(scoreOf(label, text), { ...row, key: `page ${view}`, to: { view } });
+    else if (text !== '')
+      add(scoreOf(label, text), { ...row, key: `page ${view} ${tab}`, to: { view, choices: { tab } } });
+  }
   for (const [name, action] of Object.entries(ACTIONS) as [ActionName, { to?: Address; isChange: boolean }][]) {
     const { to, isChange } = action;
     const row = { key: `action ${name}`, kind: 'action', text: texts.actions[name], isChange } as const;
@@ -151,12 +206,13 @@ export function finderRows(typed: string, found: readonly Found[], texts: Finder
         kind: 'action',
         text: texts.verbs[verb],
         name,
-        to: to(name),
+        to: to(name, kind),
         isChange
       } as const;
       add(asked === undefined ? SCORE.verb : score - 0.5, row);
     }
   }
+  for (const [score, row] of optionRows(options, text)) add(score, row);
   if (text !== '') for (const row of guesses(text)) add(SCORE.guess, row);
   return scored
     .map((one, index) => [...one, index] as const)
@@ -165,14 +221,20 @@ export function finderRows(typed: string, found: readonly Found[], texts: Finder
     .map(([, row]) => row);
 }
 
-/** A text that may be a topic that the broker does not find: it has neither a retained message nor subscriptions. */
+/**
+ * A text that may be a topic that the broker does not find, because it has neither a retained message nor subscriptions, or a level above such topics:
+ * that is the topic filter of all topics below it.
+ */
 function guesses(topic: string): readonly FinderRow[] {
-  return (['topics', 'tail', 'why'] as const).map((view) => ({
-    key: `guess ${view}`,
+  const guess = (view: 'topics' | 'tail' | 'why', name: string): FinderRow => ({
+    key: `guess ${view} ${name === topic ? '' : 'below'}`,
     kind: 'guess',
-    name: topic,
-    to: { view, choices: { [view === 'tail' ? 'filter' : 'topic']: topic } }
-  }));
+    name,
+    to: { view, choices: { [view === 'tail' ? 'filter' : 'topic']: name } }
+  });
+  const isFilter = /[+#]/.test(topic);
+  const below = isFilter ? [] : [guess('topics', `${topic.replace(/\/$/, '')}/#`)];
+  return [guess('topics', topic), ...below, guess('tail', topic), ...(isFilter ? [] : [guess('why', topic)])];
 }
 
 /** The entries that still match, while the answer for a longer text is awaited. */

@@ -12,6 +12,14 @@ export interface TailRow {
   /** base64; undefined: hidden, or not a message. */
   readonly payload?: string;
   readonly payloadBytes?: number;
+  /** The rule that has published the message. */
+  readonly rule?: RuleReference;
+}
+
+/** A rule over events (`rule`) or over streams that has published a message. */
+export interface RuleReference {
+  readonly kind: 'rule' | 'streamRule';
+  readonly id: string;
 }
 
 /** Maximum number of rows. */
@@ -91,18 +99,21 @@ export function resumed(state: TailState): TailState {
   return { ...state, rows: [...state.rows, ...state.held].slice(-MAX_ROWS), held: [] };
 }
 
-/** The most frequent values of a column, with their number of rows, the most frequent first. */
+/** The most frequent values of a column, with their number of rows and one of these, the most frequent first. */
 export function busiest(
   rows: readonly TailRow[],
   column: string,
   max: number
-): readonly (readonly [value: string, count: number])[] {
-  const counts = new Map<string, number>();
-  for (const { columns } of rows) {
-    const value = columns[column];
-    if (typeof value === 'string') counts.set(value, (counts.get(value) ?? 0) + 1);
+): readonly (readonly [value: string, count: number, last: TailRow])[] {
+  const counts = new Map<string, [count: number, last: TailRow]>();
+  for (const row of rows) {
+    const value = row.columns[column];
+    if (typeof value === 'string') counts.set(value, [(counts.get(value)?.[0] ?? 0) + 1, row]);
   }
-  return [...counts].sort(([, a], [, b]) => b - a).slice(0, max);
+  return [...counts]
+    .map(([value, [count, last]]) => [value, count, last] as const)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, max);
 }
 
 /** True if a row has only the beginning of its payload. */

@@ -1,6 +1,7 @@
 import { choice } from '../app/place.ts';
 import { isAdministrator } from '../app/session.ts';
 import { Head, Tabs } from '../parts/facts.tsx';
+import { VIEW_ROWS } from '../parts/views.tsx';
 import { T } from '../texts.ts';
 import { Applications } from './access/applications.tsx';
 import { Bans } from './access/bans.tsx';
@@ -17,18 +18,7 @@ export function Page() {
   return (
     <>
       <Head title={T.views.access} />
-      <Tabs
-        label={A.parts}
-        shown={tab}
-        tabs={[
-          ['rights', A.rights],
-          ['rules', A.rules],
-          ['bans', A.bans],
-          ['mqtt', A.mqttUsers],
-          ['users', A.users],
-          ['apps', A.apps]
-        ]}
-      />
+      <Tabs label={A.parts} shown={tab} tabs={[['rights', A.rights], ...Object.entries(VIEW_ROWS.access.tabs ?? {})]} />
       {!isAdministrator.value && (tab === 'users' || tab === 'apps') && <p class="warning">{A.viewers}</p>}
       {tab === 'rights' && <Rights />}
       {tab === 'rules' && <Rules />}

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { liveState, useWatch } from '../app/live.ts';
 import { hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
+import { session } from '../app/session.ts';
 import { countText, durationText, rateText, shortCount, sizeText, timeText } from '../model/format.ts';
 import { type History, withRates, withSamples } from '../model/history.ts';
 import { Chart, Sparkline } from '../parts/chart.tsx';
@@ -77,6 +78,7 @@ export function Page() {
     setSamples((before) => [...before.slice(1 - MAX_SAMPLES), sampleOf(data as unknown as Now)])
   );
   const now = samples.at(-1);
+  const startedAt = session.value?.startedAt;
   const isLost = liveState.value.is === 'lost';
   const history = withSamples(value ?? { at: [], series: {} }, withRates(samples), NAMES);
   return (
@@ -89,7 +91,10 @@ export function Page() {
         </p>
       )}
       <Tiles history={history} now={now} isStale={isLost} />
-      <h2>{O.hour}</h2>
+      <div class="head">
+        <h2>{O.hour}</h2>
+        {startedAt !== undefined && <span class="aside">{T.why.begin(timeText(startedAt))}</span>}
+      </div>
       {value !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
       <section class="charts" aria-label={O.hour}>
         {CHARTS.map(([title, format, ...lines]) => (

@@ -76,6 +76,7 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
   return (
     <>
       <Action
+        name={enabled ? 'disable' : 'enable'}
         label={enabled ? R.disable : R.enable}
         text={enabled ? R.disableText : R.enableText}
         done={enabled ? R.disabled : R.enabled}

@@ -60,6 +60,7 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
   const command = (name: 'start' | 'stop' | 'restart', label: string, text: string) => (
     <Action
       key={name}
+      name={name}
       label={label}
       text={text}
       done={S.done}

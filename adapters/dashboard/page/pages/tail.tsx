@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../app/live.ts';
 import { choice, hrefOf } from '../app/place.ts';
@@ -17,7 +18,7 @@ import { CopyAs } from '../parts/copy.tsx';
 import { Head } from '../parts/facts.tsx';
 import { Conditions, type FieldRow } from '../parts/fields.tsx';
 import { Icon } from '../parts/icons.tsx';
-import { Name } from '../parts/name.tsx';
+import { Name, Publisher } from '../parts/name.tsx';
 import { PayloadView } from '../parts/value.tsx';
 import { T } from '../texts.ts';
 
@@ -117,7 +118,7 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
         {failure.message}
       </pre>
     );
-  const { rows, held, skipped, failed, error } = state;
+  const { rows, held } = state;
   return (
     <>
       <div class="tail-bar">
@@ -130,30 +131,41 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
         <span class="aside keys">{L.keys}</span>
         <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}</span>
       </div>
-      <section
-        ref={frame}
-        class="table-frame tail tail-messages"
-        aria-label={T.views.tail}
-        onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && setPaused(true)}
-      >
-        {rows.length === 0 ? (
-          <p class="empty-tail">{L.waiting}</p>
-        ) : (
-          <RowList
-            rows={rows}
-            opened={opened}
-            onOpen={(number) => {
-              setOpened(number === opened ? undefined : number);
-              if (number === opened) return;
-              paused.current = true; // also for rows that come before the page is drawn again
-              setPaused(true);
-            }}
-          />
-        )}
-      </section>
+      <div class="tail-parts">
+        <Busiest rows={rows} />
+        <section
+          ref={frame}
+          class="table-frame tail tail-messages"
+          aria-label={T.views.tail}
+          onScroll={({ currentTarget }) => currentTarget.scrollTop > 0 && setPaused(true)}
+        >
+          {rows.length === 0 ? (
+            <p class="empty-tail">{L.waiting}</p>
+          ) : (
+            <RowList
+              rows={rows}
+              opened={opened}
+              onOpen={(number) => {
+                setOpened(number === opened ? undefined : number);
+                if (number === opened) return;
+                paused.current = true; // also for rows that come before the page is drawn again
+                setPaused(true);
+              }}
+            />
+          )}
+        </section>
+      </div>
+      <LeftOut of={state} />
+    </>
+  );
+}
+
+/** The counts of what is not in the rows. */
+function LeftOut({ of: { skipped, failed, error } }: { readonly of: TailState }) {
+  return (
+    <>
       {skipped > 0 && <p class="warning tabular">{L.skipped(skipped)}</p>}
       {failed > 0 && <p class="warning">{L.failed(failed, error ?? '')}</p>}
-      {rows.length > 0 && <Busiest rows={rows} />}
     </>
   );
 }
@@ -231,11 +243,7 @@ function Row({
           {flags?.retain === true && <span class="mark mark-retained"> {L.retained}</span>}
         </td>
         <td>
-          {typeof clientid === 'string' && clientid !== '' && (
-            <a href={hrefOf('client', { id: clientid })}>
-              <Name of={clientid} max={40} />
-            </a>
-          )}
+          {typeof clientid === 'string' && clientid !== '' && <Publisher id={clientid} rule={row.rule} max={40} />}
         </td>
         <td class="number minor">{qos}</td>
         <td class="number minor">{payloadBytes === undefined ? '' : sizeText(payloadBytes)}</td>
@@ -268,27 +276,38 @@ function Row({
 
 const BUSIEST = 5;
 
-/** The publishers and topics with the most rows: they show which client floods the broker. */
+/** The publishers and topics with the most rows: they show which client floods the broker. The places are there before the rows, which do not move then. */
 function Busiest({ rows }: { readonly rows: readonly TailRow[] }) {
-  const list = (title: string, column: string, view: 'client' | 'topics', name: string) => (
-    <section class="panel">
-      <h2>{title}</h2>
-      <ol class="busiest">
-        {busiest(rows, column, BUSIEST).map(([value, count]) => (
-          <li key={value}>
-            <a href={hrefOf(view, { [name]: value })}>
-              <Name of={value} max={60} />
-            </a>
-            <span class="number">{L.share(count, Math.round((100 * count) / rows.length))}</span>
-          </li>
-        ))}
-      </ol>
-    </section>
-  );
+  const list = (title: string, column: string, nameOf: (value: string, last: TailRow) => ComponentChildren) => {
+    const found = busiest(rows, column, BUSIEST);
+    return (
+      <section class="panel">
+        <h2>{title}</h2>
+        {found.length === 0 && <p class="aside">{L.noRows}</p>}
+        <ol class="busiest">
+          {found.map(([value, count, last]) => (
+            <li key={value}>
+              <span class="number">{L.share(Math.round((100 * count) / rows.length))}</span>
+              {nameOf(value, last)}
+            </li>
+          ))}
+        </ol>
+      </section>
+    );
+  };
   return (
-    <div class="fact-groups">
-      {list(L.busiestClients, 'clientid', 'client', 'id')}
-      {list(L.busiestTopics, 'topic', 'topics', 'topic')}
-    </div>
+    <aside class="tail-busiest" aria-label={L.busiest}>
+      {list(L.busiestClients, 'clientid', (id, { rule }) => (
+        <Publisher id={id} rule={rule} max={60} />
+      ))}
+      {list(L.busiestTopics, 'topic', (topic) => (
+        <a href={hrefOf('topics', { topic })}>
+          <Name of={topic} max={60} />
+        </a>
+      ))}
+      <p class="aside">
+        <a href={hrefOf('clients', { sort: 'received' })}>{L.allBusiest}</a>
+      </p>
+    </aside>
   );
 }

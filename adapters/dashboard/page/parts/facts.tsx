@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { hrefOf, place, useArrival } from '../app/place.ts';
 import type { ViewName } from '../model/places.ts';
 import { Name } from './name.tsx';
@@ -52,8 +52,14 @@ export function Tabs({
   readonly shown: string;
 }) {
   const { view, choices } = place.value;
+  const bar = useRef<HTMLElement>(null);
+  // on a phone the parts are one line, which scrolls
+  useEffect(
+    () => bar.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }),
+    [shown]
+  );
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav ref={bar} class="tabs" aria-label={label}>
       {tabs.map(([name, text], index) => (
         <a
           key={name}

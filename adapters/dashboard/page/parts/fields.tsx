@@ -154,13 +154,15 @@ export function Form({
   const [values, setValues] = useState<FieldTexts>(initial);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  // a choice without a value is the first one, also if it has got its choices meanwhile
+  const current = { ...values, ...firstChoices(fields, values) };
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
     setError(undefined);
     try {
-      await onSubmit({ ...firstChoices(fields), ...values });
+      await onSubmit(current);
     } catch (thrown) {
       setError(thrown);
     }
@@ -173,7 +175,7 @@ export function Form({
     <Field
       key={field.name}
       field={field}
-      value={values[field.name] ?? field.choices?.[0]?.[0] ?? ''}
+      value={current[field.name] ?? ''}
       isFirst={isFirst}
       onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
     />
@@ -187,7 +189,7 @@ export function Form({
           <div class="form">{minor.map((field) => fieldOf(field, false))}</div>
         </details>
       )}
-      {typeof children === 'function' ? children(values) : children}
+      {typeof children === 'function' ? children(current) : children}
       {problem && (
         <div class="problem" role="alert">
           <p class="problem-message">{problem.message}</p>
@@ -209,9 +211,14 @@ export function Form({
 }
 
 /** The values of choices that a person has left as they were shown. */
-function firstChoices(fields: readonly FieldRow[]): FieldTexts {
+function firstChoices(fields: readonly FieldRow[], values: FieldTexts): FieldTexts {
   return Object.fromEntries(
-    fields.flatMap(({ name, choices }): [string, string][] => (choices?.[0] ? [[name, choices[0][0]]] : []))
+    fields.flatMap(({ name, choices }): [string, string][] => {
+      const isGiven = values[name] !== undefined && values[name] !== '';
+      return isGiven || choices?.[0] === undefined || choices.some(([value]) => value === values[name])
+        ? []
+        : [[name, choices[0][0]]];
+    })
   );
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useId, useState } from 'preact/hooks';
-import { go, hrefOf } from '../app/place.ts';
-import { get } from '../app/requests.ts';
+import { choose, go, hrefOf } from '../app/place.ts';
+import { get, getPage } from '../app/requests.ts';
 import { isAdministrator, logOut } from '../app/session.ts';
 import { chooseTheme } from '../app/theme.ts';
 import {
@@ -8,7 +8,9 @@ import {
   type FinderRow,
   type FinderTexts,
   type Found,
+  type FoundOption,
   finderRows,
+  MIN_OPTION,
   searchedText,
   stillFound
 } from '../model/finder.ts';
@@ -28,7 +30,12 @@ const TYPING_MS = 150;
 const TEXTS: FinderTexts = {
   pages: (Object.keys(VIEW_ROWS) as ViewName[])
     .filter((name) => VIEW_ROWS[name].within === undefined)
-    .map((name) => [name, T.views[name]]),
+    .flatMap((name) => [
+      [name, T.views[name]] as const,
+      ...Object.entries(VIEW_ROWS[name].tabs ?? {}).map(
+        ([tab, text]) => [name, `${T.views[name]}: ${text}`, tab] as const
+      )
+    ]),
   actions: F.actions,
   verbs: F.verbs
 };
@@ -94,6 +101,24 @@ function useFound(text: string): Answer {
   return text === '' ? NONE : answer;
 }
 
+/** The options of the broker, which are loaded once, for the first text that may name one. */
+let known: Promise<readonly FoundOption[]> | undefined;
+
+function useOptions(isWanted: boolean): readonly FoundOption[] | undefined {
+  const [options, setOptions] = useState<readonly FoundOption[]>();
+  useEffect(() => {
+    if (!isWanted) return;
+    known ??= getPage('/x/options', { query: { _limit: MAX_OPTIONS } }).then(({ data }) => data);
+    known.then(setOptions, () => {
+      known = undefined; // tried again with the next text
+    });
+  }, [isWanted]);
+  return options;
+}
+
+/** More options than a broker has. */
+const MAX_OPTIONS = 10_000;
+
 function Box({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('');
   const [chosen, setChosen] = useState<string>();
@@ -101,7 +126,8 @@ function Box({ onClose }: { readonly onClose: () => void }) {
   const text = searchedText(typed, F.verbs);
   const answer = useFound(text);
   const isAnswered = answer.text === text;
-  const rows = finderRows(typed, isAnswered ? answer.found : stillFound(answer.found, text), TEXTS);
+  const options = useOptions(text.length >= MIN_OPTION);
+  const rows = finderRows(typed, isAnswered ? answer.found : stillFound(answer.found, text), TEXTS, options);
   // a row that was chosen with the keys stays chosen while others come
   const active = Math.max(
     0,
@@ -216,5 +242,6 @@ function Option({
 
 function perform(name: ActionName): void {
   if (name === 'logOut') void logOut().catch(notifyProblem);
+  else if (name === 'password') choose({ do: 'password' });
   else if (name === 'light' || name === 'dark' || name === 'system') chooseTheme(name);
 }

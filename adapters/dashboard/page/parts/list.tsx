@@ -24,7 +24,8 @@ export function List<Row>({
   conditions,
   load,
   below,
-  isStacked
+  isStacked,
+  live
 }: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
@@ -35,6 +36,8 @@ export function List<Row>({
   readonly load: (page: PageQuery, signal: AbortSignal) => Promise<Page<readonly Row[]>>;
   readonly below?: ((row: Row) => ComponentChildren) | undefined;
   readonly isStacked?: boolean;
+  /** A component without content that watches the rows in view. */
+  readonly live?: ((rows: readonly Row[]) => ComponentChildren) | undefined;
 }) {
   const cursor = choice('cursor');
   const page = Math.max(1, Math.floor(Number(choice('page'))) || 1);
@@ -51,6 +54,7 @@ export function List<Row>({
   const next = !hasNext ? undefined : to(meta.cursor !== undefined ? { cursor: meta.cursor } : { page: `${page + 1}` });
   return (
     <>
+      {rows !== undefined && live?.(rows)}
       <Table
         caption={caption}
         columns={columns}

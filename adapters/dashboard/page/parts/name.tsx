@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
+import { hrefOf } from '../app/place.ts';
 import { namePartsOf } from '../model/format.ts';
+import type { RuleReference } from '../model/tail.ts';
 import { T } from '../texts.ts';
 
 /**
@@ -44,5 +46,31 @@ export function Name({
         </button>
       )}
     </bdi>
+  );
+}
+
+/** The publisher of a message, with a link: a client, or a rule, whose client id does not name it. @param max as `Name` */
+export function Publisher({
+  id,
+  rule,
+  max
+}: {
+  readonly id: string;
+  readonly rule?: RuleReference | undefined;
+  readonly max?: number;
+}) {
+  if (rule === undefined)
+    return (
+      <a href={hrefOf('client', { id })}>
+        <Name of={id} max={max} />
+      </a>
+    );
+  return (
+    <span title={T.nameView.ofRuleAbout(id)}>
+      <span class="aside">{T.nameView.ofRule[rule.kind]} </span>
+      <a href={hrefOf(rule.kind === 'rule' ? 'rule' : 'stream', { id: rule.id })}>
+        <Name of={rule.id} max={max} />
+      </a>
+    </span>
   );
 }

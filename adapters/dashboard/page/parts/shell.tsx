@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { liveRefusal, liveState, retryLive, useWatch, watching } from '../app/live.ts';
+import { isChallenged } from '../app/mqtt/challenged.ts';
 import { usePins } from '../app/pins.ts';
 import { hrefOf, place } from '../app/place.ts';
 import { loadSession, login, logOut, session } from '../app/session.ts';
@@ -13,6 +14,7 @@ import { Finder } from './finder.tsx';
 import { Icon } from './icons.tsx';
 import { Login } from './login.tsx';
 import { Notices, notifyProblem } from './notices.tsx';
+import { PasswordChange } from './password.tsx';
 import { described, Problem } from './problem.tsx';
 import { VIEW_ROWS, ViewOf } from './views.tsx';
 
@@ -84,6 +86,7 @@ function Layout() {
         <Navigation current={view} />
         <div class="nav-end">
           <ThemeChoice />
+          <PasswordChange />
           <p class="aside">
             {T.name} {version}
           </p>
@@ -150,6 +153,7 @@ function Navigation({ current }: { readonly current: ViewName | undefined }) {
                       <Icon name={VIEW_ROWS[name].icon} />
                       {T.views[name]}
                       {name === 'alarms' && alarms > 0 && <AlarmCount count={alarms} />}
+                      {name === 'websocket' && isChallenged.value && <ChallengeMark />}
                     </a>
                   </li>
                 ))}
@@ -201,6 +205,15 @@ function AlarmCount({ count }: { readonly count: number }) {
   return (
     <span class="count nav-count" title={T.shell.alarms(count)}>
       {countText(count)}
+    </span>
+  );
+}
+
+/** The MQTT client of the page waits for an answer of the person, while another view may be open. */
+function ChallengeMark() {
+  return (
+    <span class="count nav-count" title={T.shell.challengeAbout}>
+      {T.shell.challenge}
     </span>
   );
 }

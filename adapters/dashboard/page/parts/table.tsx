@@ -15,6 +15,8 @@ export interface Column<Row> {
   readonly isWide?: boolean;
   /** An explanation of the heading. */
   readonly about?: string;
+  /** The address of the list in the order of this column, or without it if it has it already. */
+  readonly sort?: { readonly href: string; readonly isCurrent: boolean };
 }
 
 interface TableProps<Row> {
@@ -64,9 +66,22 @@ export function Table<Row>({
           <caption class="visually-hidden">{caption}</caption>
           <thead>
             <tr>
-              {columns.map(({ head, about, ...column }) => (
-                <th key={head} scope="col" class={classOf(column)} title={about}>
-                  {head}
+              {columns.map(({ head, about, sort, ...column }) => (
+                <th
+                  key={head}
+                  scope="col"
+                  class={classOf(column)}
+                  title={about}
+                  aria-sort={sort?.isCurrent === true ? 'descending' : undefined}
+                >
+                  {sort === undefined ? (
+                    head
+                  ) : (
+                    <a class="sort" href={sort.href}>
+                      {head}
+                      <span aria-hidden="true">{sort.isCurrent ? ' ▾' : ' ▿'}</span>
+                    </a>
+                  )}
                 </th>
               ))}
             </tr>

@@ -12,6 +12,8 @@ interface View {
   readonly icon: IconName;
   /** The view of the navigation that it belongs to, if it is not there itself. */
   readonly within?: ViewName;
+  /** The parts after the first one, by the choice `tab`. */
+  readonly tabs?: Readonly<Record<string, string>>;
 }
 
 /** The views, in the order of the navigation. */
@@ -21,14 +23,49 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' },
   topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' },
   tail: { load: () => import('../pages/tail.tsx'), group: 'observe', icon: 'tail' },
-  alarms: { load: () => import('../pages/alarms.tsx'), group: 'observe', icon: 'alarms' },
+  alarms: {
+    load: () => import('../pages/alarms.tsx'),
+    group: 'observe',
+    icon: 'alarms',
+    tabs: { past: T.alarms.past }
+  },
   why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' },
   traces: { load: () => import('../pages/traces.tsx'), group: 'find', icon: 'traces' },
   websocket: { load: () => import('../pages/websocket.tsx'), group: 'find', icon: 'websocket' },
-  access: { load: () => import('../pages/access.tsx'), group: 'control', icon: 'access' },
-  rules: { load: () => import('../pages/rules.tsx'), group: 'control', icon: 'rules' },
+  access: {
+    load: () => import('../pages/access.tsx'),
+    group: 'control',
+    icon: 'access',
+    tabs: {
+      rules: T.access.rules,
+      bans: T.access.bans,
+      mqtt: T.access.mqttUsers,
+      users: T.access.users,
+      apps: T.access.apps
+    }
+  },
+  rules: {
+    load: () => import('../pages/rules.tsx'),
+    group: 'control',
+    icon: 'rules',
+    tabs: { resources: T.rules.resources }
+  },
   rule: { load: () => import('../pages/rule.tsx'), group: 'control', icon: 'rules', within: 'rules' },
-  streams: { load: () => import('../pages/streams.tsx'), group: 'control', icon: 'streams' },
+  streams: {
+    load: () => import('../pages/streams.tsx'),
+    group: 'control',
+    icon: 'streams',
+    tabs: {
+      streams: T.streamRules.streams,
+      tables: T.streamRules.tables,
+      sources: T.streamRules.sources,
+      sinks: T.streamRules.sinks,
+      connections: T.streamRules.connections,
+      schemas: T.streamRules.schemas,
+      plugins: T.streamRules.plugins,
+      transfer: T.streamRules.transfer
+    }
+  },
   stream: { load: () => import('../pages/stream.tsx'), group: 'control', icon: 'streams', within: 'streams' },
   definition: {
     load: () => import('../pages/definition.tsx'),

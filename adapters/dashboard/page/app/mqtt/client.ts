@@ -22,6 +22,7 @@ import { EMPTY_LOG, type LogRow, type LogState, packetRow, resumedLog, withRows 
 import { T } from '../../texts.ts';
 import { urlOf } from '../mount.ts';
 import { loadSession, login, session } from '../session.ts';
+import { isChallenged } from './challenged.ts';
 import { openSocket, SocketStream } from './socket-stream.ts';
 
 const M = T.websocket;
@@ -72,6 +73,9 @@ export const mqttState = signal<MqttState>({ is: 'closed' });
 export const subscriptions = signal<readonly Subscription[]>([]);
 /** Undefined: the broker waits for no answer. */
 export const challenge = signal<OpenChallenge | undefined>(undefined);
+effect(() => {
+  isChallenged.value = challenge.value !== undefined;
+});
 export const log = signal<LogState>(EMPTY_LOG);
 export const isLogPaused = signal(false);
 

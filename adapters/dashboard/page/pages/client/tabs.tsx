@@ -165,11 +165,16 @@ export function Inflight({ session: { inflight, awaiting_rel } }: OfSession) {
           {
             head: T.topics.topic,
             isWide: true,
-            cell: ({ topic }) => (topic === undefined ? '–' : <Name of={topic} />)
+            cell: ({ topic }) => (topic === undefined ? <span class="aside">{C.notKept}</span> : <Name of={topic} />)
           },
-          { head: T.topics.size, isNumber: true, cell: ({ payload_size }) => sizeText(payload_size) }
+          {
+            head: T.topics.size,
+            isNumber: true,
+            cell: ({ payload_size }) => (payload_size === undefined ? '' : sizeText(payload_size))
+          }
         ]}
       />
+      {inflight.some(({ topic }) => topic === undefined) && <p class="aside">{C.notKeptAbout}</p>}
       {awaiting_rel.length > 0 && (
         <p>
           {C.awaitingRelOf} <span class="mono">{awaiting_rel.join(', ')}</span>

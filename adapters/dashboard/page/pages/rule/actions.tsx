@@ -135,7 +135,7 @@ function ActionDialog({
         )}
         {type && (!needsResource || resources.ids) && (
           <PropertiesForm
-            key={`${name} ${resources.ids?.length}`}
+            key={name}
             specs={specsOf(type.params as Readonly<Record<string, ParamSpec>>, resources.ids ?? [])}
             values={present?.params ?? {}}
             hidesRare

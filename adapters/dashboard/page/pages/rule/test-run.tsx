@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
+import { useAsked } from '../../app/place.ts';
 import { RequestError, request } from '../../app/requests.ts';
 import { isAdministrator, mayReadPayloads } from '../../app/session.ts';
 import { sizeText } from '../../model/format.ts';
@@ -38,6 +39,7 @@ export function TestRun({
   readonly run: number;
   readonly onError: (error: unknown) => void;
 }) {
+  const part = useAsked('test');
   const [filter, example] = useExample(statement, columns, language);
   const [sample, setSample] = useState<string>();
   const [result, setResult] = useState<string>();
@@ -72,7 +74,7 @@ export function TestRun({
     if (run > 0 && isAdministrator.value) void test();
   }, [run]);
   return (
-    <section class="panel">
+    <section class="panel" ref={part}>
       <h2>{R.test}</h2>
       <p class="aside">{R.testAbout}</p>
       <Field field={{ name: 'sample', label: R.sample, type: 'lines' }} value={shown} onChange={setSample} />

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
+import { useAsked } from '../../app/place.ts';
 import { mayReadPayloads } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
@@ -38,6 +39,7 @@ export function TestRun({
   /** A number that increases when the editor asks for a run. */
   readonly run: number;
 }) {
+  const part = useAsked('test');
   const [text, setText] = useState<string>();
   const [outcome, setOutcome] = useState<Outcome>();
   const [problem, setProblem] = useState('');
@@ -72,7 +74,7 @@ export function TestRun({
     if (run > 0) void test();
   }, [run]);
   return (
-    <section class="panel">
+    <section class="panel" ref={part}>
       <h2>{T.rules.test}</h2>
       <p class="aside">{S.testAbout}</p>
       <Field field={{ name: 'rows', label: S.rows, type: 'lines' }} value={shown} onChange={setText} />

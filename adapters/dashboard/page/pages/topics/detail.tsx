@@ -9,7 +9,7 @@ import { Action } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { useLoaded } from '../../parts/loading.ts';
-import { Name } from '../../parts/name.tsx';
+import { Name, Publisher } from '../../parts/name.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Table } from '../../parts/table.tsx';
 import { PayloadView } from '../../parts/value.tsx';
@@ -98,7 +98,14 @@ function Retained({ topic, version, onChange }: Detail) {
             rows={[
               [P.time, timeText(value.at, { ms: true })],
               [P.qos, value.qos],
-              [P.publisher, <Publisher key="publisher" id={value.from_clientid} />],
+              [
+                P.publisher,
+                value.from_clientid === undefined ? (
+                  P.byBroker
+                ) : (
+                  <Publisher key="publisher" id={value.from_clientid} rule={ruleIn(value.from_rule)} />
+                )
+              ],
               ...(value.expires_at === undefined ? [] : ([[P.expires, timeText(value.expires_at)]] as const)),
               ...propertiesOf(value.properties)
             ]}
@@ -109,14 +116,9 @@ function Retained({ topic, version, onChange }: Detail) {
   );
 }
 
-function Publisher({ id }: { readonly id: string | undefined }) {
-  return id === undefined ? (
-    <span>{P.byBroker}</span>
-  ) : (
-    <a href={hrefOf('client', { id })}>
-      <Name of={id} />
-    </a>
-  );
+/** The rule that has published a message, as the live tail names it. */
+function ruleIn(rule: { readonly kind: 'rule' | 'stream_rule'; readonly id: string } | undefined) {
+  return rule && ({ kind: rule.kind === 'rule' ? 'rule' : 'streamRule', id: rule.id } as const);
 }
 
 type Properties = {
