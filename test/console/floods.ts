@@ -101,7 +101,12 @@ describeConsole('Finding a client that floods', (served) => {
     await served.broker.rules.create({
       id: 'keeper',
       sql: 'SELECT payload FROM "rooms/2"',
-      actions: [{ name: 'republish', params: { target_topic: 'kept/by/rule', payload_tmpl: 'kept', target_qos: 0, target_retain: true } }]
+      actions: [
+        {
+          name: 'republish',
+          params: { target_topic: 'kept/by/rule', payload_tmpl: 'kept', target_qos: 0, target_retain: true }
+        }
+      ]
     });
     const tab = await served.open('topics?topic=kept/by/rule');
     const { page } = tab;

@@ -11,10 +11,10 @@ import { REQUESTS } from './requests.ts';
 const ABOUT = {
   'clients and messages': {
     'clients list': 'list the clients; with PART, those whose client id contains it',
-    'clients busiest':
-      'list the clients with the most messages per second, measured over one second: those they send, or with --by sent those they receive',
     'clients show': 'show everything that is known about a client',
     'clients kick': 'disconnect a client and end its session',
+    'clients busiest':
+      'list the clients with the most messages per second, measured over one second: those they send, or with --by sent those they receive',
     'sessions list': 'list the sessions and their queued messages; with PART, those whose client id contains it',
     'sessions show': 'show a session: its client, its subscriptions and what is in flight',
     'sessions queue': 'list the queued messages of a client',
