@@ -48,7 +48,7 @@ describe('The times of causes', () => {
 });
 
 describe('Connections that were closed before their client id was known', () => {
-  it('are no cause for a client that was connected at that time, and the last cause for others', async () => {
+  it('count for no client that was connected at that time, and come first for unknown clients only', async () => {
     await using kit = await createTestBroker({ maxConnections: 2 });
     const { broker, clock } = kit;
     const meta = { remoteAddress: '192.0.2.7' };
@@ -268,7 +268,7 @@ describe('What is known about the time of a message', () => {
     assert.deepEqual(await codesOf(broker, { topic: 'r/1', clientId: 'early' }), [], 'it had the message');
   });
 
-  it('no longer names the loss of a retained message to clients that subscribed after it was set again', async () => {
+  it('names the loss of a retained message only until it is set again', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const set = async (payload: string) => {
