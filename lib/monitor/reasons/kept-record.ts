@@ -74,11 +74,6 @@ export class KeptRecord extends Link<KeptRecord> {
     return RECORD_BYTES + BYTES_PER_CHARACTER * own;
   }
 
-  /** True if it is about a message, not about a connection, a session or a subscription. */
-  get isOfMessage(): boolean {
-    return this.row.drop !== undefined || (this.topic !== undefined && this.row.isFilter !== true);
-  }
-
   /** Tell whether another one differs from this one only in its time. */
   equals(
     code: RecordedCode,

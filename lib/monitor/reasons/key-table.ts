@@ -32,9 +32,8 @@ export class Key extends Link<Key> {
 
   /** Remove the oldest record. @param messages if more records than these are about messages, it is the oldest of them */
   shift(messages: number): KeptRecord {
-    const isMessage = (record: KeptRecord) => record.isOfMessage;
-    const isOfMessage = this.records.filter(isMessage).length > messages;
-    const [oldest] = this.records.splice(isOfMessage ? this.records.findIndex(isMessage) : 0, 1);
+    const isTooMany = this.records.filter(isOfMessage).length > messages;
+    const [oldest] = this.records.splice(isTooMany ? this.records.findIndex(isOfMessage) : 0, 1);
     this.lost(oldest);
     return oldest;
   }
@@ -166,4 +165,9 @@ export class KeyTable {
     this.#keys.delete(key.name);
     this.#grown(-key.bytes);
   }
+}
+
+/** Tell whether a record is about a message, not about a connection, a session or a subscription. */
+function isOfMessage({ row, topic }: KeptRecord): boolean {
+  return row.drop !== undefined || (topic !== undefined && row.isFilter !== true);
 }
