@@ -194,8 +194,23 @@ export function extras({ name, version, tags }: Pick<StreamRuleDefinition, 'name
   };
 }
 
+/** The metrics of a rule; the messages of its errors, which have values of messages, are empty for callers who may not see these. */
+export function shownMetrics(
+  metrics: StreamRuleStatus['metrics'],
+  hidesPayloads: boolean
+): StreamRuleStatus['metrics'] {
+  if (!hidesPayloads) return metrics;
+  const entries = Object.entries(metrics);
+  return Object.fromEntries(entries.map(([name, value]) => [name, MESSAGE_OF_ERROR.test(name) ? '' : value]));
+}
+
+const MESSAGE_OF_ERROR = /_(last_exception|connection_last_disconnected_message)$/;
+
 /** The status of a rule as an object, even if it is stopped. */
-export function shownStatus(status: StreamRuleStatus): Readonly<Record<string, string | number>> {
+export function shownStatus(
+  status: StreamRuleStatus,
+  hidesPayloads: boolean
+): Readonly<Record<string, string | number>> {
   const isRunning = status.state === 'connected';
   const reason = status.text.replace(/^stopped: */i, '');
   const isWaiting = !isRunning && status.nextStartAt > 0;
@@ -205,6 +220,6 @@ export function shownStatus(status: StreamRuleStatus): Readonly<Record<string, s
     lastStartTimestamp: status.startedAt,
     lastStopTimestamp: status.stoppedAt,
     nextStartTimestamp: status.nextStartAt,
-    ...status.metrics
+    ...shownMetrics(status.metrics, hidesPayloads)
   };
 }

@@ -18,10 +18,12 @@ const PARAMS: Readonly<Record<string, string>> = {
   topic: 'kept',
   filter: 'kept',
   node: '',
-  id: 'rule:1',
   name: 'ann',
   username: 'ann'
 };
+
+/** The ids of a rule with outputs, and of one with errors. */
+const RULE_IDS = ['rule:1', 'rule:3'];
 
 /** Queries that ask for payloads, where they are not shown anyway. */
 const QUERIES: Readonly<Record<string, string>> = {
@@ -46,23 +48,42 @@ async function fill({ broker }: Server): Promise<void> {
     sql: 'SELECT * FROM "nowhere" WHERE payload.a = 1 AND abs(payload.a) > 0',
     actions: [{ name: 'do_nothing' }]
   });
+  await broker.rules.create({
+    id: 'rule:3',
+    sql: 'SELECT payload.a AS a FROM "nowhere"',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of the action
+    actions: [{ name: 'republish', params: { target_topic: 'out/${a}/#', target_qos: 0, payload_tmpl: 'p' } }]
+  });
   await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="#", FORMAT="JSON")');
   await broker.streams.rules.create({ id: 'rule:1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+  await broker.streams.rules.create({ id: 'rule:3', sql: 'SELECT a, a + 1 AS b FROM demo', actions: [{ nop: {} }] });
+  await broker.streams.rules.create({
+    id: 'rule:4',
+    sql: 'SELECT a FROM demo',
+    actions: [{ mqtt: { topic: 'out/{{.a}}/#' } }]
+  });
   for (const topic of ['queued', 'nowhere'])
     await broker.publish(topic, topic === 'queued' ? SECRET : JSON.stringify({ a: SECRET }), { qos: 1 });
+  for (const id of ['rule:3', 'rule:4'])
+    while (!JSON.stringify(await broker.streams.rules.status(id)).includes(SECRET)) await new Promise(setImmediate);
 }
 
 /** The operations that read, as paths below the mount. */
 function readingPaths(node: string): string[] {
-  const filled = (path: string) =>
-    path.replace(/:(\w+)/g, (_all, name: string) => encodeURIComponent(name === 'node' ? node : (PARAMS[name] ?? '1')));
+  const filled = (path: string) => {
+    const ids = path.includes('/:id') ? RULE_IDS : ['1'];
+    const values = ids.map((id): Readonly<Record<string, string>> => ({ ...PARAMS, node, id }));
+    return values.map((value) =>
+      path.replace(/:(\w+)/g, (_all, name: string) => encodeURIComponent(value[name] ?? '1'))
+    );
+  };
   const ofManagement = OPERATIONS.filter(
     (row) => row.method === 'GET' && row.isStream !== true && (row.in === undefined || row.in.includes('hosted'))
   );
   const ofStreams = OF_STREAMS.filter((row) => row.method === 'GET' && row.isStream !== true);
   return [
-    ...ofManagement.map(({ path }) => `/api${filled(path)}${QUERIES[path] ?? ''}`),
-    ...ofStreams.map(({ path }) => `/streams${filled(path)}`)
+    ...ofManagement.flatMap(({ path }) => filled(path).map((each) => `/api${each}${QUERIES[path] ?? ''}`)),
+    ...ofStreams.flatMap(({ path }) => filled(path).map((each) => `/streams${each}`))
   ];
 }
 
@@ -99,9 +120,44 @@ describe('Payloads in the console', () => {
     await fill(server);
     assert.deepEqual(await pathsWithPayload(server, 'bob'), []);
     const shown = await pathsWithPayload(server, 'ann');
-    for (const path of ['/api/x/retained/kept', '/api/x/sessions/sleeper/queue', '/streams/rules/rule%3A1/samples'])
-      assert.ok(shown.includes(path), `${path} is not among ${shown}`);
+    const some = [
+      '/api/x/retained/kept',
+      '/api/x/sessions/sleeper/queue',
+      '/api/rules',
+      '/api/rules/rule%3A3',
+      '/streams/rules/rule%3A1/samples',
+      '/streams/rules/rule%3A3/status',
+      '/streams/v2/rules/rule%3A3/status',
+      '/streams/rules/status/all'
+    ];
+    for (const path of some) assert.ok(shown.includes(path), `${path} is not among ${shown}`);
     assert.ok(shown.some((path) => path.endsWith('/lines')));
+  });
+
+  it('shows these viewers the state of a rule live, without messages of its errors', async () => {
+    await using server = await startConsole({ viewerPayloads: false });
+    await fill(server);
+    for (const [id, isShown] of [
+      ['bob', false],
+      ['ann', true]
+    ] as const) {
+      const browser = server.browser();
+      await browser.login(id);
+      const answer = await fetch(`http://127.0.0.1:${server.port}/live`, { headers: { cookie: `${browser.cookie}` } });
+      const reader = readerOf(answer.body as ReadableStream<Uint8Array>);
+      const [{ data }] = await reader.next(1);
+      const watches = {
+        rule: { kind: 'rule', of: 'events', id: 'rule:3' },
+        statement: { kind: 'rule', of: 'streams', id: 'rule:3' },
+        sink: { kind: 'rule', of: 'streams', id: 'rule:4' }
+      };
+      assert.equal((await browser.send('PUT', `/live/${data.id}`, { watches })).status, 200);
+      for (const { data: shown } of (await reader.next(4)).slice(1)) {
+        assert.equal(shown.state, 'connected');
+        assert.equal(JSON.stringify(shown).includes(SECRET), isShown, `${shown.watch} of ${id}`);
+      }
+      await reader.cancel();
+    }
   });
 
   it('shows payloads to viewers by default', async () => {

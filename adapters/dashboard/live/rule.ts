@@ -1,5 +1,6 @@
-import { type ActionState, type Broker, NotFound } from '../../../lib/index.ts';
-import type { LiveKind } from './live-kind.ts';
+import { type ActionState, NotFound } from '../../../lib/index.ts';
+import { shownMetrics } from '../../streams-api/parts/index.ts';
+import type { LiveKind, WatchContext } from './live-kind.ts';
 import { textIn, wrong } from './params.ts';
 
 interface RuleParams {
@@ -15,7 +16,8 @@ export const RULE: LiveKind<RuleParams> = {
     if (of !== 'events' && of !== 'streams') throw wrong('of', '"events" or "streams"');
     return { of, id: textIn(params, 'id') };
   },
-  async open({ broker, emit, everySecond }, params) {
+  async open(context, params) {
+    const { broker, emit, everySecond } = context;
     let shown = '';
     let isBusy = false;
     const show = (found: object) => {
@@ -23,11 +25,11 @@ export const RULE: LiveKind<RuleParams> = {
       if (text !== shown) emit({ at: broker.clock.now(), ...found });
       shown = text;
     };
-    show(await stateOf(broker, params));
+    show(await stateOf(context, params));
     const stop = everySecond(() => {
       if (isBusy) return;
       isBusy = true;
-      stateOf(broker, params)
+      stateOf(context, params)
         // a deleted rule: the next state is that of a new one with the same id
         .then(show, () => show({ state: 'gone' }))
         .finally(() => {
@@ -39,17 +41,26 @@ export const RULE: LiveKind<RuleParams> = {
 };
 
 /** @throws NotFound RULE_NOT_FOUND, STREAM_RULE_NOT_FOUND */
-async function stateOf(broker: Broker, { of, id }: RuleParams): Promise<object> {
+async function stateOf({ broker, hidesPayloads }: WatchContext, { of, id }: RuleParams): Promise<object> {
   if (of === 'streams') {
     const { state, code, text, metrics, sampledAt } = await broker.streams.rules.status(id);
-    return { state, code, text, metrics, sampledAt };
+    return { state, code, text, metrics: shownMetrics(metrics, hidesPayloads), sampledAt };
   }
   const rule = await broker.rules.get(id);
   if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
   const { state, reason, counters, actions, sampledAt } = rule;
-  return { state, reason, counters, actions: actions.map(shownAction), sampledAt };
+  const shown = actions.map((action) => shownAction(action, hidesPayloads));
+  return { state, reason, counters, actions: shown, sampledAt };
 }
 
-function shownAction({ id, counters, size: waiting, lastError, fallbacks }: ActionState): object {
-  return { id, counters, waiting, lastError: lastError?.message, fallbacks: fallbacks.map(shownAction) };
+/** An action; without the message of its error, which has values of messages, for viewers who may not see these. */
+function shownAction(action: ActionState, hidesPayloads: boolean): object {
+  const { id, counters, size: waiting, lastError, fallbacks } = action;
+  return {
+    id,
+    counters,
+    waiting,
+    lastError: hidesPayloads ? undefined : lastError?.message,
+    fallbacks: fallbacks.map((fallback) => shownAction(fallback, hidesPayloads))
+  };
 }

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { DocumentedParam, ParamTable } from '../../../lib/adapter.ts';
 import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
 import { anyObject, componentOf, flag, integer, listOf, oneOf, optional, text } from '../../rest/kit/index.ts';
+import type { Context } from '../operation.ts';
 
 const LOCALIZED = componentOf('LocalizedText', { en: text(), zh: text() });
 const PARAMS = anyObject(
@@ -75,8 +76,8 @@ function shownParam({ isSecret: _, schema, ...row }: DocumentedParam): object {
   return schema === undefined ? row : { ...row, schema: shownParams(schema) };
 }
 
-/** A resource, in the form of lists. */
-export function shownResource(resource: ResourceState): Static<typeof RESOURCE> {
+/** A resource, in the form of lists; as for rules, without messages of errors for some callers. */
+export function shownResource(resource: ResourceState, { hidesPayloads }: Context): Static<typeof RESOURCE> {
   const { id, type, config, description, createdAt, isAlive, size, lastError } = resource;
   return {
     id,
@@ -86,6 +87,6 @@ export function shownResource(resource: ResourceState): Static<typeof RESOURCE> 
     created_at: createdAt,
     is_alive: isAlive,
     waiting: size,
-    ...(lastError && { last_error: lastError.message })
+    ...(lastError && !hidesPayloads && { last_error: lastError.message })
   };
 }

@@ -75,12 +75,13 @@ export const RESOURCES: readonly Operation[] = [
     shown: RESOURCE_WITH_STATUS,
     data: optional(anyOf([RESOURCE])),
     example: { body: { ...examples.GIVEN_RESOURCE, test: false } },
-    run: async ({ broker }, { query, body }) => {
+    run: async (context, { query, body }) => {
+      const { broker } = context;
       const { id, type, config = {}, description } = body;
       const { resources } = broker.rules;
       await checkType(broker, type);
       const resource = { id, type, config, description };
-      if (!isTest(query.test ?? body.test)) return shownResource(await resources.create(resource));
+      if (!isTest(query.test ?? body.test)) return shownResource(await resources.create(resource), context);
       return resources.test(resource).catch(down('testFailed', 'Test Creating Resource Failed'));
     }
   }),
@@ -92,7 +93,10 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'A list of all resources',
     data: listOf(RESOURCE),
     example: { data: [examples.RESOURCE] },
-    run: async ({ broker }) => new Listing(await broker.rules.resources.list(), shownResource)
+    run: async (context) => {
+      const resources = await context.broker.rules.resources.list();
+      return new Listing(resources, (resource) => shownResource(resource, context));
+    }
   }),
   operation({
     name: 'show_resource',
@@ -102,11 +106,12 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'Show a resource, and whether its target can be reached',
     data: RESOURCE_WITH_STATUS,
     example: { params, data: { ...examples.RESOURCE, status: [{ node: examples.NODE, is_alive: true }] } },
-    run: async ({ broker }, { params: { id } }) => {
+    run: async (context, { params: { id } }) => {
+      const { broker } = context;
       await resourceOf(broker, id);
       const is_alive = await broker.rules.resources.check(id);
       return {
-        ...shownResource(await resourceOf(broker, id)),
+        ...shownResource(await resourceOf(broker, id), context),
         is_alive,
         status: [{ node: broker.settings.node, is_alive }]
       };

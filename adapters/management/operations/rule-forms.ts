@@ -1,6 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import type { ActionState, RuleState } from '../../../lib/index.ts';
 import { anyObject, componentOf, flag, integer, listOf, number, oneOf, optional, text } from '../../rest/kit/index.ts';
+import type { Context } from '../operation.ts';
 
 const NODE = text('Name of the node');
 const CREATED = integer('When it was created, in milliseconds since 1970');
@@ -64,11 +65,9 @@ export const GIVEN_ACTION = componentOf('GivenRuleAction', {
 
 type Shown<S extends TSchema> = Static<S>;
 
-/**
- * A rule, in the form of answers.
- * @param node the name of the node
- */
-export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
+/** A rule, in the form of answers; without messages of errors, which have values of messages, for callers who may not see these. */
+export function shownRule(rule: RuleState, context: Context): Shown<typeof RULE> {
+  const { node } = context.broker.settings;
   const { id, sql, topics, isEnabled, onActionFailed, description, createdAt, state, reason, counters, actions } = rule;
   const { matched, passed, failed, exception, noResult, speed, speedMax, speedLast5m } = counters;
   return {
@@ -94,22 +93,24 @@ export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
         no_result: noResult
       }
     ],
-    actions: actions.map((action) => shownActionOfRule(action, node))
+    actions: actions.map((action) => shownActionOfRule(action, context))
   };
 }
 
 function shownActionOfRule(
   { id, name, params, counters, size, lastError, fallbacks }: ActionState,
-  node: string
+  context: Context
 ): Shown<typeof RULE_ACTION> {
+  const { broker, hidesPayloads } = context;
+  const { node } = broker.settings;
   const { success, failed, taken } = counters;
   return {
     id,
     name,
     params: { ...params },
     metrics: [{ node, success, failed, taken, ...(size === undefined ? {} : { waiting: size }) }],
-    ...(lastError && { last_error: lastError.message }),
-    fallbacks: fallbacks.map((fallback) => ({ ...shownActionOfRule(fallback, node) }))
+    ...(lastError && !hidesPayloads && { last_error: lastError.message }),
+    fallbacks: fallbacks.map((fallback) => ({ ...shownActionOfRule(fallback, context) }))
   };
 }
 

@@ -81,9 +81,11 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'List all resources of a resource type',
     data: listOf(RESOURCE),
     example: { params: { type }, data: [examples.RESOURCE] },
-    run: async ({ broker }, { params }) => {
+    run: async (context, { params }) => {
+      const { broker } = context;
       await checkType(broker, params.type);
-      return new Listing(await broker.rules.resources.list(params.type), shownResource);
+      const resources = await broker.rules.resources.list(params.type);
+      return new Listing(resources, (resource) => shownResource(resource, context));
     }
   }),
   operation({

@@ -144,7 +144,6 @@ export const RULES: readonly Operation[] = [
     audited: ({ body: { actions } }) => namesOf(actions),
     run: async (context, { query, body }) => {
       const { id, actions, description, enabled, on_action_failed, ctx = {} } = body;
-      const { node } = context.broker.settings;
       const { rules } = context.broker;
       const sql = given(query.rawsql ?? body.rawsql, 'rawsql');
       if (isTest(query.test ?? body.test)) return tested(context, sql, ctx);
@@ -158,7 +157,7 @@ export const RULES: readonly Operation[] = [
         isEnabled: enabled,
         onActionFailed: on_action_failed
       };
-      return shownRule(await rules.create(rule), node);
+      return shownRule(await rules.create(rule), context);
     }
   }),
   operation({
@@ -171,7 +170,8 @@ export const RULES: readonly Operation[] = [
     paged: 'max',
     data: listOf(RULE),
     example: { data: [examples.RULE] },
-    run: async ({ broker, page, revision }, { query }) => {
+    run: async (context, { query }) => {
+      const { broker, page, revision } = context;
       const all = await broker.rules.list({
         isEnabled: query.enabled,
         for: query.for,
@@ -180,8 +180,7 @@ export const RULES: readonly Operation[] = [
         matchFor: query._match_for,
         likeDescription: query._like_description
       });
-      const { node } = broker.settings;
-      const shape = (rule: RuleState) => shownRule(rule, node);
+      const shape = (rule: RuleState) => shownRule(rule, context);
       if (!(query.enable_paging ?? page.isGiven)) return new Listing(all, shape);
       const { skip, limit } = page;
       const hasNext = revision.hasNext ? skip + limit < all.length : undefined;
@@ -196,7 +195,7 @@ export const RULES: readonly Operation[] = [
     descr: 'Show a rule',
     data: RULE,
     example: { params, data: examples.RULE },
-    run: async ({ broker }, { params: { id } }) => shownRule(await ruleOf(broker, id), broker.settings.node)
+    run: async (context, { params: { id } }) => shownRule(await ruleOf(context.broker, id), context)
   }),
   operation({
     name: 'update_rule',
@@ -212,7 +211,8 @@ export const RULES: readonly Operation[] = [
     data: RULE,
     example: { params, body: { enabled: false }, data: { ...examples.RULE, enabled: false, state: 'idle' } },
     audited: ({ body: { actions } }) => namesOf(actions),
-    run: async ({ broker }, { params: { id }, body }) => {
+    run: async (context, { params: { id }, body }) => {
+      const { broker } = context;
       const { rawsql: sql, actions, description, enabled, on_action_failed } = body;
       await ruleOf(broker, id);
       if (actions !== undefined) await checkActions(broker.rules, actions);
@@ -223,7 +223,7 @@ export const RULES: readonly Operation[] = [
         isEnabled: enabled,
         onActionFailed: on_action_failed
       };
-      return shownRule(await broker.rules.update(id, change), broker.settings.node);
+      return shownRule(await broker.rules.update(id, change), context);
     }
   }),
   operation({

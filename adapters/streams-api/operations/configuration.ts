@@ -71,7 +71,11 @@ function faultOf(error: unknown): Fault | undefined {
 type StatusOf = (rule: string) => Promise<StreamRuleStatus | undefined>;
 
 /** A connection in the form of answers, with the state of the sources and sinks that use it. */
-async function shown({ name, type, properties, use }: StreamConfigState, statusOf: StatusOf): Promise<object> {
+async function shown(
+  { name, type, properties, use }: StreamConfigState,
+  statusOf: StatusOf,
+  hidesPayloads: boolean
+): Promise<object> {
   const states: { readonly status: unknown; readonly reason: unknown }[] = [];
   for (const { rule, node } of use.nodes) {
     const { state, metrics = {} } = (await statusOf(rule)) ?? {};
@@ -87,7 +91,7 @@ async function shown({ name, type, properties, use }: StreamConfigState, statusO
     typ: type,
     props: properties,
     status: isConnected ? 'connected' : waiting,
-    err: lost?.reason ?? ''
+    err: hidesPayloads ? '' : (lost?.reason ?? '')
   };
 }
 
@@ -199,10 +203,10 @@ const CONNECTIONS: readonly Operation[] = [
     errorPrefix: 'list connections error',
     data: listOf(CONNECTION),
     example: {},
-    run: async ({ streams }) => {
+    run: async ({ streams, hidesPayloads }) => {
       const statusOf = statuses(streams);
       const all = await streams.config.list('connection');
-      return Promise.all(all.map((entry) => shown(entry, statusOf)));
+      return Promise.all(all.map((entry) => shown(entry, statusOf, hidesPayloads)));
     }
   }),
   operation({
@@ -213,8 +217,8 @@ const CONNECTIONS: readonly Operation[] = [
     descr: 'A connection with its state',
     errorPrefix: 'describe connection error',
     data: CONNECTION,
-    run: async ({ streams }, { params: { id } }) =>
-      shown(await found(streams, { kind: 'connection', name: id }), statuses(streams))
+    run: async ({ streams, hidesPayloads }, { params: { id } }) =>
+      shown(await found(streams, { kind: 'connection', name: id }), statuses(streams), hidesPayloads)
   }),
   operation({
     name: 'replaceConnection',

@@ -33,6 +33,7 @@ import {
   RULE,
   RULE_ROW,
   ruleInput,
+  shownMetrics,
   shownRule,
   shownStatus,
   unknownRule
@@ -198,9 +199,9 @@ export const RULES: readonly Operation[] = [
     errorPrefix: 'get rule status error',
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
-    run: async ({ streams }, { params: { id } }) => {
+    run: async ({ streams, hidesPayloads }, { params: { id } }) => {
       const { state, text, metrics } = await streams.rules.status(id);
-      return state === 'connected' ? indentedJson(metrics) : text;
+      return state === 'connected' ? indentedJson(shownMetrics(metrics, hidesPayloads)) : text;
     }
   }),
   operation({
@@ -213,7 +214,8 @@ export const RULES: readonly Operation[] = [
     data: METRICS,
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
-    run: async ({ streams }, { params: { id } }) => shownStatus(await streams.rules.status(id))
+    run: async ({ streams, hidesPayloads }, { params: { id } }) =>
+      shownStatus(await streams.rules.status(id), hidesPayloads)
   }),
   operation({
     name: 'allRuleStatus',
@@ -223,7 +225,7 @@ export const RULES: readonly Operation[] = [
     errorPrefix: 'get rules status error',
     data: recordOf(METRICS),
     example: {},
-    run: async ({ streams }) => {
+    run: async ({ streams, hidesPayloads }) => {
       const entries: [string, object][] = [];
       for (const { id } of await streams.rules.list()) {
         // the rule may be deleted meanwhile
@@ -231,7 +233,7 @@ export const RULES: readonly Operation[] = [
           if (hasCode(error, 'STREAM_RULE_NOT_FOUND')) return undefined;
           throw error;
         });
-        if (status !== undefined) entries.push([id, shownStatus(status)]);
+        if (status !== undefined) entries.push([id, shownStatus(status, hidesPayloads)]);
       }
       return Object.fromEntries(entries);
     }

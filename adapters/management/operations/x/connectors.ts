@@ -8,7 +8,7 @@ import { Fault } from '../../../rest/index.ts';
 import { anyObject, flag, integer, listOf, objectOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { renamed } from '../../codes.ts';
 import { pageOf } from '../../listing.ts';
-import { type Operation, operation } from '../../operation.ts';
+import { type Context, type Operation, operation } from '../../operation.ts';
 
 const NAME = text('The name: letters, digits, ".", "-" and "_"');
 const STATE = objectOf({
@@ -46,14 +46,16 @@ interface ConnectorKindEntry {
   readonly present: string;
 }
 
-function shown({ name, isStarted, state, size, lastError, counters, settings }: ConnectorState): Static<typeof STATE> {
+/** A connector, without messages of errors for callers who may not see values of messages. */
+function shown(connector: ConnectorState, { hidesPayloads }: Context): Static<typeof STATE> {
+  const { name, isStarted, state, size, lastError, counters, settings } = connector;
   return {
     name,
     started: isStarted,
     status: state,
     waiting: size,
     figures: { ...counters },
-    ...(lastError && { last_error: lastError.message }),
+    ...(lastError && !hidesPayloads && { last_error: lastError.message }),
     ...(settings && { settings: { ...settings } })
   };
 }
@@ -90,7 +92,11 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       hasCursor: true,
       data: listOf(STATE),
       example: {},
-      run: ({ broker, page }) => pageOf(broker.connectors.list(kind), page, shown, { keyOf: ({ name }) => name })
+      run: (context) => {
+        const { broker, page } = context;
+        const shape = (connector: ConnectorState) => shown(connector, context);
+        return pageOf(broker.connectors.list(kind), page, shape, { keyOf: ({ name }) => name });
+      }
     }),
     operation({
       name: `create_${kind}`,
@@ -102,7 +108,8 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       data: STATE,
       example: { body: { name: 'second', ...settings } },
       audited: ({ body: { name } }) => ({ name: `${name}` }),
-      run: async ({ broker }, { body }) => shown(await broker.connectors.create(kind, body).catch(fault(kind)))
+      run: async (context, { body }) =>
+        shown(await context.broker.connectors.create(kind, body).catch(fault(kind)), context)
     }),
     operation({
       name: `lookup_${kind}`,
@@ -112,10 +119,10 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       descr: `Look up a ${title}`,
       data: STATE,
       example: { params },
-      run: ({ broker }, { params: { name } }) => {
-        const found = broker.connectors.get(kind, name);
+      run: (context, { params: { name } }) => {
+        const found = context.broker.connectors.get(kind, name);
         if (found === undefined) throw unknown(name);
-        return shown(found);
+        return shown(found, context);
       }
     }),
     operation({
@@ -127,8 +134,8 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
-      run: async ({ broker }, { params: { name }, body }) =>
-        shown(await broker.connectors.change(kind, name, { ...settingsIn(body) }).catch(fault(kind)))
+      run: async (context, { params: { name }, body }) =>
+        shown(await context.broker.connectors.change(kind, name, { ...settingsIn(body) }).catch(fault(kind)), context)
     }),
     operation({
       name: `delete_${kind}`,
