@@ -349,6 +349,26 @@ describe('The live stream of the console', () => {
     assert.deepEqual([line, column], [1, 7], 'the place of an error in a condition');
   });
 
+  it('ends the watch before one that cannot be opened once, so that other tabs still share the readings', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const overview = { now: { kind: 'overview' } };
+    const [one, two] = [await watching(server, overview), await watching(server, overview)];
+    await two.set({ now: { kind: 'tail', where: 'qos = ' } });
+    const { data } = (await two.next(3))[2];
+    assert.equal(typeof data.failure, 'object');
+    const three = await watching(server, overview);
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (let at = 0; at < 10; at++) await client.publish('a', 'x', { qos: 1 });
+    clock.advance(1_000);
+    const shown = [(await one.next(3))[2].data, (await three.next(3))[2].data];
+    assert.deepEqual(shown[1], shown[0], 'memory and the delay of the event loop are of one reading');
+    await one.set({});
+    await three.set({});
+    await one.set(overview);
+    assert.equal(typeof (await one.next(4))[3].data.loopDelayMs, 'number');
+  });
+
   it('shows the counters of a rule when they change, with the time of its last sample', async () => {
     const clock = new ManualClock(1_000);
     await using server = await startConsole({}, { clock });

@@ -124,6 +124,9 @@ export class LiveStreams {
     const kind = KINDS[kindName];
     const present = watches.get(name);
     const emit = (data: object) => stream.push(kindName, { watch: name, ...data });
+    const endPresent = () => {
+      if (watches.delete(name)) present?.watch.close();
+    };
     try {
       const read = kind.read(params);
       if (present?.kind === kind && present.watch.update !== undefined) {
@@ -131,8 +134,7 @@ export class LiveStreams {
         watches.set(name, { ...present, text });
         return;
       }
-      present?.watch.close();
-      watches.delete(name);
+      endPresent();
       const context: WatchContext = {
         broker: this.#broker,
         hidesPayloads: caller.scope === 'viewer' && !this.#viewerPayloads,
@@ -145,8 +147,7 @@ export class LiveStreams {
       if (stream.isOver) watch.close();
       else watches.set(name, { text, kind, watch });
     } catch (error) {
-      present?.watch.close();
-      watches.delete(name);
+      endPresent(); // unless it has ended already
       emit({ failure: this.#failureOf(error) });
     }
   }
