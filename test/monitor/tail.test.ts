@@ -142,14 +142,15 @@ describe('Tails', () => {
     }
   });
 
-  it('ends with the reason if a condition takes more than 100 ms of processor time for one event', async () => {
+  it('ends with the reason if a condition takes more than 100 ms of processor time again, also if it fails', async () => {
     let [timeMs, processorMs, isPaused] = [0, 0, true];
     const clock = { ...systemClock, monotonic: () => timeMs };
     const services = { clock, time: new TimeReading(clock), wheel: new TimingWheel(clock, 100, () => undefined) };
     const condition = () => {
       timeMs += 150;
-      if (!isPaused) processorMs += 150;
-      return true;
+      if (isPaused) return true;
+      processorMs += 150;
+      throw new Error('the condition has failed');
     };
     const conditionTime = { tails: 0, secondMs: -Infinity, spentMs: 0, processorMs: () => processorMs };
     const selection = { condition, conditionTime, maxPayloadBytes: 10, hidesPayloads: false };

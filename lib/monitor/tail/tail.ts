@@ -23,7 +23,10 @@ const MAX_WAITING = 1_000;
 const MAX_WAITING_BYTES = 2_097_152;
 /** Time that the conditions of all tails may take in each second, in equal shares: a tenth of a processor. Later events of the second are not examined. */
 const CONDITION_MS = 100;
-/** A condition that takes this processor time for one event ends the tail. Its work is bounded, so this comes only on a machine that is very slow. */
+/**
+ * A condition that takes this time twice ends the tail, if the second time is processor time: a pause of the process looks the same the first time. Its
+ * work is bounded, so this comes only on a machine that is very slow.
+ */
 const EVALUATION_MS = 100;
 
 /** The time that the conditions of all tails of a broker take. */
@@ -236,7 +239,9 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     return new SeenEvent(row, value, this.#context, this.#hidesPayloads);
   }
 
+  /** Count a failure, with its reason. After the end, the reason of the end stays: a condition that is too slow may also fail. */
   #failed(error: unknown): void {
+    if (this.#isClosed) return;
     this.#counts.error = cut(errorText(error));
     this.#count('failed');
   }
