@@ -44,7 +44,7 @@ interface AccessHost {
   /** Called when hooks were added or removed. */
   hooksChanged(): void;
   /** Called when a ban was made. */
-  banned(ban: Ban): void;
+  banned(ban: Ban): number;
   /** Disconnect the clients that a ban is about. @returns their number */
   enforced(ban: Ban): number;
   /** Called when the first record of clients was added. @param kind what has a password now: `client id` */

@@ -57,7 +57,7 @@ const SWEPT_AT_ONCE = 500;
 export class BannedClients implements Iterable<Ban> {
   readonly #services: BaseServices;
   readonly #table: BanTable;
-  readonly #made: (ban: Ban) => void;
+  readonly #made: (ban: Ban) => number;
   readonly #enforce: (ban: Ban) => number;
   readonly #order: RecordOrder<StoredBan>;
   /** The bans of networks, by key; undefined: they must be collected again. */
@@ -65,11 +65,11 @@ export class BannedClients implements Iterable<Ban> {
   /** The value of `undone` of the table when the networks were collected: a failed commit can bring back a ban that was lifted. */
   #collectedAt = 0;
 
-  /** @internal @param made called with each ban that was made @param enforce disconnects the clients of a ban, and returns their number */
+  /** @internal @param made called with each ban that was made, and returns the number of clients that it has disconnected @param enforce disconnects the clients of a ban, and returns their number */
   constructor(
     services: BaseServices,
     table: BanTable,
-    made: (ban: Ban) => void,
+    made: (ban: Ban) => number,
     enforce: (ban: Ban) => number = () => 0
   ) {
     this.#services = services;
@@ -112,8 +112,12 @@ export class BannedClients implements Iterable<Ban> {
     }
   }
 
-  /** Ban a client. @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set` */
-  async create(input: BanInput): Promise<Ban> {
+  /**
+   * Ban a client.
+   * @returns the ban, with the number of connections that the option `banDisconnects` has ended for it
+   * @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set`
+   */
+  async create(input: BanInput): Promise<Ban & { readonly disconnected: number }> {
     const now = this.#services.clock.now();
     const { kind, who } = input;
     checkBan(input);
@@ -130,8 +134,7 @@ export class BannedClients implements Iterable<Ban> {
     this.#changed(kind, who);
     await set;
     const ban = banOf(kind, who, stored);
-    this.#made(ban);
-    return ban;
+    return { ...ban, disconnected: this.#made(ban) };
   }
 
   /** @deprecated Use `create`. */

@@ -355,6 +355,14 @@ describe('Bans', () => {
       await askOriginal(broker, revision, [['DELETE', last, undefined, DONE]]);
     });
 
+  it('counts the clients of a ban also if the option banDisconnects has disconnected them', async () => {
+    await using broker = await startBroker({ banDisconnects: true });
+    await using server = await serveManagement(broker);
+    for (const clientId of ['one', 'two']) await broker.connect({ clientId, username: 'ann' });
+    const body = { who: 'ann', as: 'username', disconnect: true };
+    assert.deepEqual(await ask(server, 'POST', '/banned', body), { code: 0, data: { ...body, disconnected: 2 } });
+  });
+
   it('disconnects the clients of a ban with disconnect, and finds the ban that refuses a client', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);

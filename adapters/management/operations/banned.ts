@@ -200,11 +200,14 @@ export const BANNED: readonly Operation[] = [
       const kind = kindNamed(context.revision, as);
       const { banned } = context.broker.access;
       const present = banned.get(kind, who);
+      let disconnected = 0;
       if (present === undefined || !isAsShown(shown(present, context.revision), body)) {
         const times = { at: ms(context, at), until: endOf(context, until) };
-        await banned.create({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
+        const ban = { kind, who, by, reason: textOf(reason), description: textOf(description), ...times };
+        ({ disconnected } = await banned.create(ban));
       }
-      return disconnect && !context.isOriginal ? { ...body, disconnected: banned.disconnect(kind, who) } : body;
+      if (!disconnect || context.isOriginal) return body;
+      return { ...body, disconnected: disconnected + banned.disconnect(kind, who) };
     }
   }),
   operation({

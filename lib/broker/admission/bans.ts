@@ -59,12 +59,12 @@ export class Bans {
     this.#sweepLater();
   }
 
-  /** Called when a ban was made. */
-  made(ban: Ban): void {
+  /** Called when a ban was made. @returns the number of clients that were disconnected */
+  made(ban: Ban): number {
     const { events, settings, clock } = this.#services;
     if (events.heard['client.banned']) events.emit('client.banned', { ban });
     this.#sweepLater();
-    if (settings.banDisconnects && ban.until > clock.now()) this.disconnect(ban);
+    return settings.banDisconnects && ban.until > clock.now() ? this.disconnect(ban) : 0;
   }
 
   #sweepLater(): void {
