@@ -85,7 +85,6 @@ export function checkUnread(header: (name: string) => string | undefined): void 
   );
 }
 
-/** The body has more bytes than are allowed. */
 /** The fault for a body that is larger than the limit. */
 export function bodyTooLarge(maxBytes: number): Fault {
   return new Fault('bodyTooLarge', `the body is larger than ${maxBytes} bytes (option maxBodyBytes)`);
