@@ -1,5 +1,5 @@
 import { BENCH_FLAGS } from '../../adapters/cli/bench.ts';
-import { ACTION_FLAGS } from '../../adapters/cli/ctl/action.ts';
+import { flagOf } from '../../adapters/cli/ctl/action.ts';
 import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
 import { CONNECTION_FLAGS } from '../../adapters/cli/ctl/ctl.ts';
 import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
@@ -43,9 +43,9 @@ function flags(table: FlagTable): string {
 function actions(): string {
   const rows = Object.values(ACTION_GROUPS)
     .flat()
-    .map(({ usage, about, flags: own = [] }) => {
+    .map(({ name: action, usage, about, flags: own = [] }) => {
       const taken = own.map((name) => {
-        const { type, value } = ACTION_FLAGS[name];
+        const { type, value } = flagOf(action, name);
         return code(type === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
       });
       return [code(usage), about, taken.join(', ')];

@@ -1,6 +1,6 @@
 import type { ManagementClient } from '../../management/client/index.ts';
 import type { StreamsClient } from '../../streams-api/client/index.ts';
-import { type FlagValues, flag, listFlag } from '../flags.ts';
+import { type FlagField, type FlagValues, flag, listFlag } from '../flags.ts';
 
 /** The flags of single actions. */
 export const ACTION_FLAGS = {
@@ -38,7 +38,7 @@ export const ACTION_FLAGS = {
     'string',
     undefined as string | undefined,
     'topics that this topic filter matches; of `why`, the topic name (required)',
-    { value: 'TOPIC' }
+    { value: 'FILTER' }
   ),
   each: flag('integer', undefined as number | undefined, 'find at most N of each kind; default: 10, at most 100', {
     value: 'N'
@@ -105,6 +105,16 @@ export const ACTION_FLAGS = {
 
 /** Names of flags of actions. */
 export type ActionFlag = keyof typeof ACTION_FLAGS;
+
+/** What a flag means for single actions, if that is something else. */
+const SPECIFIC: Readonly<Record<string, { readonly [F in ActionFlag]?: Pick<FlagField, 'about' | 'value'> }>> = {
+  why: { topic: { about: 'the topic name (required)', value: 'TOPIC' } }
+};
+
+/** A flag as an action has it, for its help. @param action its name */
+export function flagOf(action: string, name: ActionFlag): FlagField {
+  return { ...ACTION_FLAGS[name], ...SPECIFIC[action]?.[name] };
+}
 
 /** The output of an action: rows, a single record, text, or nothing. */
 export type Output =

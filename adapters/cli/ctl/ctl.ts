@@ -21,7 +21,7 @@ import {
 } from '../flags.ts';
 import { spelledAsVariable } from '../layers.ts';
 import { readPassword } from '../passwd.ts';
-import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './action.ts';
+import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag, flagOf } from './action.ts';
 import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './actions.ts';
 import { connectionRemedy, fetchTrusting } from './fetch.ts';
 import { print } from './output.ts';
@@ -190,8 +190,8 @@ The exit code is 0, 1 if the broker refuses a request or cannot be reached, 2 if
 transfer or the input of a password is interrupted.`;
 }
 
-function describe({ usage, about, flags = [] }: Action): string {
-  const own = Object.fromEntries(flags.map((name) => [name, ACTION_FLAGS[name]]));
+function describe({ name: action, usage, about, flags = [] }: Action): string {
+  const own = Object.fromEntries(flags.map((name) => [name, flagOf(action, name)]));
   const described = flags.length === 0 ? '' : `\n\n${describeFlags(own)}`;
   return `usage: embermq ctl ${usage}${flags.length === 0 ? '' : ' [flags]'}\n\n  ${about}${described}`;
 }
