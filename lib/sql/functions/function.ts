@@ -22,7 +22,7 @@ export interface FunctionTools {
   readonly table: Map<string, Value>;
 }
 
-/** Counts the work that a function does for an event. @internal */
+/** Counts the work that a function does for an event. */
 export interface FunctionWork {
   /** Count a text that is read or made. @returns the text @throws SqlFailure if the event exceeds its limit */
   readText(text: string): string;
