@@ -75,7 +75,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 /** The user names and client ids with passwords, with which MQTT clients connect. */
 export function MqttUsers() {
-  const chosen = choice('kind') in KINDS ? choice('kind') : 'username';
+  const chosen = Object.hasOwn(KINDS, choice('kind')) ? choice('kind') : 'username';
   const kind = KINDS[chosen];
   return (
     <>
