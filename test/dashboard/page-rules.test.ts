@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
+  copiedActions,
   eventOf,
   failingAction,
   type LiveRule,
@@ -64,11 +65,41 @@ describe('Rules', () => {
       [
         ...secretsIn([
           ['a', { type: 'password' }],
-          ['b', {}]
+          ['b', {}],
+          ['c', { type: 'string', secret: true }],
+          ['d', { type: 'object', schema: { e: {}, f: { secret: true } } }]
         ])
       ],
-      ['a']
+      ['a', 'c', 'f']
     );
+  });
+
+  it('copies actions without the secrets of their types, also in fallbacks and in objects', () => {
+    const types = [
+      { name: 'mine', params: { pin: { secret: true }, tls: { schema: { pem: { secret: true } } }, to: {} } }
+    ];
+    const action = (fallbacks: readonly object[]) => ({
+      name: 'mine',
+      params: { pin: '4711', tls: { pem: 'geheim' }, to: 'a', password: 'geheim' },
+      fallbacks
+    });
+    const params = { pin: '<pin>', tls: { pem: '<pem>' }, to: 'a', password: '<password>' };
+    assert.deepEqual(
+      copiedActions([action([action([]), { name: 'unknown', params: { pin: 1 }, fallbacks: [] }])], types),
+      [
+        {
+          name: 'mine',
+          params,
+          fallbacks: [
+            { name: 'mine', params, fallbacks: [] },
+            { name: 'unknown', params: { pin: 1 }, fallbacks: [] }
+          ]
+        }
+      ]
+    );
+    assert.deepEqual(copiedActions([{ name: 'mine', params: { pin: '******' }, fallbacks: [] }], types)[0].params, {
+      pin: '******'
+    });
   });
 
   it('shows the state and the counters of a rule as they change, and the last ones of a deleted rule', () => {

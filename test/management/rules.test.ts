@@ -173,7 +173,8 @@ for (const { revision, errors } of MOUNTS)
       assert.deepEqual(names(types), ['test_target']);
       assert.deepEqual((await call('GET', '/api/resource_types/test_target')).body, { code: 0, data: types[0] });
       const { url, token } = types[0].params;
-      assert.deepEqual([url.format, url.required, token.type, 'isSecret' in token], ['url', true, 'string', false]);
+      assert.deepEqual([url.format, url.required, url.secret], ['url', true, undefined]);
+      assert.deepEqual([token.type, token.secret, 'isSecret' in token], ['string', true, false]);
       assert.deepEqual(names((await call('GET', '/api/resource_types/test_target/actions')).body.data), [
         'send_to_target'
       ]);

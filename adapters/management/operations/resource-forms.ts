@@ -6,7 +6,7 @@ import type { Context } from '../operation.ts';
 
 const LOCALIZED = componentOf('LocalizedText', { en: text(), zh: text() });
 const PARAMS = anyObject(
-  'The parameters by name. Each has type, title and description, and may have required, default, enum and more'
+  'The parameters by name. Each has type, title and description, and may have required, default, enum, secret and more'
 );
 
 /** A kind of actions, in answers. */
@@ -72,8 +72,8 @@ function shownParams(table: ParamTable): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, shownParam(row)]));
 }
 
-function shownParam({ isSecret: _, schema, ...row }: DocumentedParam): object {
-  return schema === undefined ? row : { ...row, schema: shownParams(schema) };
+function shownParam({ isSecret, schema, ...row }: DocumentedParam): object {
+  return { ...row, ...(isSecret && { secret: true }), ...(schema && { schema: shownParams(schema) }) };
 }
 
 /** A resource, in the form of lists; as for rules, without messages of errors for some callers. */

@@ -1,6 +1,10 @@
 // Commands for a shell that do what a request of the page does. Neither contains a secret: curl asks for the password, and ctl reads the credentials
 // from its environment.
+import { HIDDEN, isSecretByName } from '../../../../lib/base/hidden-text.ts';
 import { isSendable } from './places.ts';
+
+/** The value that stands for a secret, and keeps it in a change. */
+export { HIDDEN };
 
 /** A request to the management interface. */
 export interface CopiedRequest {
@@ -71,12 +75,8 @@ export function ctlText(words: readonly string[], input?: string): string {
   return input === undefined ? command : `printf %s ${quoted(input)} | ${command}`;
 }
 
-/** The value that stands for a secret, and keeps it in a change. */
-export const HIDDEN = '******';
-
-/** Names of secrets: those that the broker knows by a part of their name, and those of webhooks and bridges. */
-const SECRET_NAME =
-  /passw|passphrase|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key|^(headers|key)$/i;
+/** Names of secrets of webhooks and bridges, beside those that the broker knows by a part of their name. */
+const SECRET_NAME = /^(headers|key)$/i;
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 /**
@@ -90,7 +90,9 @@ export function withoutSecrets(value: unknown, marked = NO_NAMES): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutSecrets(one, marked));
   const shown = Object.entries(value).map(([name, one]) => [
     name,
-    SECRET_NAME.test(name) || marked.has(name) ? placeholderOf(name, one) : withoutSecrets(one, marked)
+    isSecretByName(name, one) || SECRET_NAME.test(name) || marked.has(name)
+      ? placeholderOf(name, one)
+      : withoutSecrets(one, marked)
   ]);
   return Object.fromEntries(shown);
 }

@@ -1,4 +1,5 @@
 // Statements of rules: their topics, and the forms of their actions.
+import { withoutSecrets } from './copy.ts';
 
 /** The topics after FROM. The statement may be incomplete, because it is read while a person types. */
 export function topicsIn(statement: string): readonly string[] {
@@ -27,12 +28,43 @@ export interface ParamSpec {
   readonly required?: boolean;
   readonly enum?: readonly unknown[];
   readonly input?: string;
+  /** True if the broker shows `******` for the value. */
+  readonly secret?: boolean;
+  /** The parameters of an object. */
+  readonly schema?: Readonly<Record<string, ParamSpec>>;
   readonly order?: number;
 }
 
-/** The names of the parameters that are secrets. */
+/** The names of the parameters that are secrets, also of those within others. */
 export function secretsIn(specs: readonly (readonly [name: string, spec: ParamSpec])[]): ReadonlySet<string> {
-  return new Set(specs.filter(([, { type }]) => type === 'password').map(([name]) => name));
+  return new Set(
+    specs.flatMap(([name, { type, secret, schema = {} }]) =>
+      type === 'password' || secret === true ? [name] : [...secretsIn(Object.entries(schema))]
+    )
+  );
+}
+
+/** The form of an action in a request, with its fallbacks. */
+interface GivenAction {
+  readonly name: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly fallbacks: readonly object[];
+}
+
+/** The actions of a command that is copied, without the secrets of their types. @param types those that the broker knows */
+export function copiedActions<A extends GivenAction>(
+  actions: readonly A[],
+  types: readonly { readonly name: string; readonly params: object }[]
+): readonly GivenAction[] {
+  return actions.map(({ name, params, fallbacks }) => {
+    const type = types.find((one) => one.name === name);
+    const secrets = secretsIn(Object.entries(type?.params ?? {}));
+    return {
+      name,
+      params: withoutSecrets(params, secrets) as GivenAction['params'],
+      fallbacks: copiedActions(fallbacks as readonly GivenAction[], types)
+    };
+  });
 }
 
 /** The value of a parameter from the text of its field. @returns undefined if it is left out @throws Error if it is not valid */

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
 import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
-import { withoutSecrets } from '../model/copy.ts';
-import { withLive } from '../model/rules.ts';
+import { copiedActions, withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
 import { useDraft } from '../parts/editor/draft.ts';
@@ -190,11 +189,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
           <button type="button" class="primary" {...forAdministrators(isChanged)} onClick={() => void save()}>
             {base === undefined ? T.form.create : R.save}
           </button>
-          {isChanged ? (
-            <Copies id={base?.id} body={{ ...body, actions: withoutSecrets(body.actions) }} />
-          ) : (
-            <span class="aside">{R.unchanged}</span>
-          )}
+          {isChanged ? <Copies id={base?.id} body={body} /> : <span class="aside">{R.unchanged}</span>}
         </div>
       </section>
       <TestRun statement={statement} columns={columns} language={language} run={runs} onError={setError} />
@@ -202,8 +197,17 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
   );
 }
 
-/** The commands that save a rule. @param id undefined: a new one */
-function Copies({ id, body }: { readonly id: string | undefined; readonly body: object }) {
+/** The commands that save a rule. Nothing until the secrets of its actions are known. @param id undefined: a new one */
+function Copies({
+  id,
+  body: given
+}: {
+  readonly id: string | undefined;
+  readonly body: { readonly actions: readonly ActionDraft[] };
+}) {
+  const { value: types } = useLoaded('actions', (signal) => get('/actions', { signal }));
+  if (types === undefined) return null;
+  const body = { ...given, actions: copiedActions(given.actions, types) };
   const input = JSON.stringify(body);
   if (id === undefined)
     return <CopyAs request={{ method: 'POST', path: '/rules', body }} ctl={['rules', 'add', '-']} input={input} />;

@@ -108,7 +108,10 @@ function propertyIn(name: string, spec: ParamSpec, text: string): unknown {
   }
 }
 
-function fieldOf(name: string, { type, title, description, required, enum: values, input }: ParamSpec): FieldRow {
+function fieldOf(
+  name: string,
+  { type, title, description, required, enum: values, input, secret }: ParamSpec
+): FieldRow {
   const shared = {
     name,
     label: title?.en || name,
@@ -135,6 +138,6 @@ function fieldOf(name: string, { type, title, description, required, enum: value
       ]
     };
   if (type === 'number') return { ...shared, type: 'number' };
-  if (type === 'password') return { ...shared, type: 'secret' };
+  if (type === 'password' || (secret === true && type === 'string')) return { ...shared, type: 'secret' };
   return { ...shared, type: input === 'textarea' || type === 'object' || type === 'array' ? 'lines' : 'text' };
 }

@@ -1,7 +1,10 @@
 import { useState } from 'preact/hooks';
 import { choice, go } from '../../app/place.ts';
+import { RequestError } from '../../app/requests.ts';
 import { streams } from '../../app/streams.ts';
 import { withoutSecrets } from '../../model/copy.ts';
+import { secretsIn } from '../../model/rules.ts';
+import { specsOf, type TypeDetails } from '../../model/streams.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { CopyAs } from '../../parts/copy.tsx';
 import { useDraft } from '../../parts/editor/draft.ts';
@@ -9,6 +12,7 @@ import { Editor } from '../../parts/editor/editor.tsx';
 import { Faults } from '../../parts/editor/faults.tsx';
 import { Newer } from '../../parts/editor/newer.tsx';
 import { Field } from '../../parts/fields.tsx';
+import { useLoaded } from '../../parts/loading.ts';
 import { notify } from '../../parts/notices.tsx';
 import { objectIn } from '../../parts/properties.tsx';
 import { T } from '../../texts.ts';
@@ -141,7 +145,35 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
   );
 }
 
-/** The commands that save a draft. Nothing while its options are not valid. */
+/** The sinks of a command that is copied, without the secrets of their types; undefined until these are known. */
+function useCopiedSinks(sinks: readonly Sink[]): readonly Sink[] | undefined {
+  const types = [...new Set(sinks.flatMap(Object.keys))].sort();
+  const { value } = useLoaded(`secrets of ${types}`, async (signal) => {
+    const all = types.map(async (type): Promise<readonly [string, ReadonlySet<string>]> => {
+      const path = `/metadata/sinks/${encodeURIComponent(type)}`;
+      const details = (await streams('GET', path, { signal }).catch(unknownType)) as TypeDetails | undefined;
+      return [type, secretsIn(specsOf(details?.properties ?? []))];
+    });
+    return new Map(await Promise.all(all));
+  });
+  const known = value !== undefined && types.every((type) => value.has(type)) ? value : undefined;
+  return (
+    known &&
+    sinks.map((sink) =>
+      Object.fromEntries(
+        Object.entries(sink).map(([type, properties]) => [type, withoutSecrets(properties, known.get(type))])
+      )
+    )
+  );
+}
+
+/** A type that the broker does not know has no secrets of its own. */
+function unknownType(error: unknown): undefined {
+  if (!(error instanceof RequestError && error.status < 500 && error.status >= 400 && error.status !== 401))
+    throw error;
+}
+
+/** The commands that save a draft. Nothing while its options are not valid, and until the secrets of its sinks are known. */
 function Copies({
   rule,
   id,
@@ -151,9 +183,11 @@ function Copies({
   readonly id: string;
   readonly typed: Typed;
 }) {
+  const actions = useCopiedSinks(typed.actions);
+  if (actions === undefined) return null;
   let body: object;
   try {
-    body = bodyOf(rule, id, { ...typed, actions: withoutSecrets(typed.actions) as readonly Sink[] });
+    body = bodyOf(rule, id, { ...typed, actions });
   } catch {
     return null;
   }
