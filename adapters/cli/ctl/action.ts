@@ -106,7 +106,7 @@ export const ACTION_FLAGS = {
 /** Names of flags of actions. */
 export type ActionFlag = keyof typeof ACTION_FLAGS;
 
-/** What a flag means for single actions, if that is something else. */
+/** Flags that mean something else for single actions. */
 const SPECIFIC: Readonly<Record<string, { readonly [F in ActionFlag]?: Pick<FlagField, 'about' | 'value'> }>> = {
   why: { topic: { about: 'the topic name (required)', value: 'TOPIC' } }
 };

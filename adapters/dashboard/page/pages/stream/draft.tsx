@@ -167,7 +167,7 @@ function useCopiedSinks(sinks: readonly Sink[]): readonly Sink[] | undefined {
   );
 }
 
-/** A type that the broker does not know has no secrets of its own. */
+/** A type that the broker does not know declares no secrets. */
 function unknownType(error: unknown): undefined {
   if (!(error instanceof RequestError && error.status < 500 && error.status >= 400 && error.status !== 401))
     throw error;
