@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LiveStream } from '../../adapters/dashboard/live/live-stream.ts';
 import { TAIL } from '../../adapters/dashboard/live/tail.ts';
+import { Live } from '../../adapters/dashboard/page/model/live.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { PASSWORD, startConsole } from '../support/dashboard.ts';
 import { readerOf } from '../support/event-reader.ts';
@@ -221,10 +222,63 @@ describe('The live stream of the console', () => {
     clock.advance(1_000);
     const [, , second] = await stream.next(3);
     const now = (second.data.rows as Record<string, unknown>[]).map(({ filter, count, rate }) => [filter, count, rate]);
-    assert.deepEqual(now, [['a/1', 2, 1]]);
+    assert.deepEqual(now, [
+      ['a/1', 2, 1],
+      ['b', 0, 0] // the page may still show the values of an earlier watch
+    ]);
     for (let second = 0; second < 10; second++) clock.advance(1_000);
     const rates = (await stream.next(8)).slice(3).map(({ data }) => (data.rows as Record<string, unknown>[])[0].rate);
     assert.deepEqual(rates, [2 / 3, 2 / 4, 2 / 5, 1 / 5, 0], 'a topic that has become idle');
+  });
+
+  it('continues the rates of topics that stay in view while the page scrolls, until they are idle', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const browser = server.browser();
+    await browser.login('ann');
+    const aborted = new AbortController();
+    let sets = 0;
+    const page = new Live({
+      async open() {
+        const headers = { cookie: browser.cookie ?? '' };
+        const { body } = await fetch(`http://127.0.0.1:${server.port}/live`, { headers, signal: aborted.signal });
+        return (body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream());
+      },
+      async set(id, watches) {
+        assert.equal((await browser.send('PUT', `/live/${id}`, { watches })).status, 200);
+        sets++;
+      },
+      changed: () => {},
+      now: () => 0,
+      later: () => () => {}
+    });
+    const seen: (readonly unknown[])[] = [];
+    const show = (...topics: string[]) =>
+      page.watch('tree', { kind: 'topics', topics }, ({ rows }) => {
+        for (const { filter, count, rate } of rows as Record<string, unknown>[]) seen.push([filter, count, rate]);
+      });
+    const end = show('a', 'b');
+    await until(() => sets === 1);
+    for (let count = 0; count < 10; count++) await server.broker.publish('a', '');
+    clock.advance(1_000);
+    await until(() => seen.length === 2);
+    end();
+    const endLast = show('a', 'c');
+    await until(() => sets === 2);
+    for (let second = 0; second < 6; second++) clock.advance(1_000);
+    await until(() => seen.some(([filter, , rate]) => filter === 'a' && rate === 0));
+    assert.deepEqual(seen, [
+      ['a', 10, 10],
+      ['b', 0, 0],
+      ['a', 10, 5],
+      ['c', 0, 0],
+      ['a', 10, 10 / 3],
+      ['a', 10, 10 / 4],
+      ['a', 10, 10 / 5],
+      ['a', 10, 0]
+    ]);
+    endLast();
+    aborted.abort();
   });
 
   it('names each topic that the rows in view have received once, at most 1,000, and again when other rows are in view', async () => {

@@ -188,6 +188,27 @@ describe('The live stream of a tab', () => {
     assert.deepEqual(seen, [['second', 2]]);
   });
 
+  it('keeps the name of a watch of topics whose rows change, so that the broker continues those that stay in view', async () => {
+    const server = new Server();
+    const seen: unknown[] = [];
+    const watched = (topic: string) =>
+      server.live.watch('tree', { kind: 'topics', topics: [topic] }, () => seen.push(topic));
+    const end = watched('a');
+    await server.opened('s1');
+    end();
+    const endLast = watched('b');
+    end();
+    await settled();
+    const names = server.sets.map(({ watches }) => Object.entries(watches).map(([name, { topics }]) => [name, topics]));
+    assert.deepEqual(names, [[['tree', ['a']]], [['tree', ['b']]]]);
+    server.streams[0].write('event: topics\ndata: {"watch":"tree","rows":[]}\n\n');
+    await settled();
+    assert.deepEqual(seen, ['b']);
+    endLast();
+    await settled();
+    assert.deepEqual(server.sets[2].watches, {});
+  });
+
   it('says nothing about the stream after the tab is shown again if nothing is watched', async () => {
     const server = new Server();
     const end = server.live.watch('a', { kind: 'overview' }, () => {});

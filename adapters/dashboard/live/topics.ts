@@ -63,7 +63,8 @@ class Row {
   readonly #newTopics: NewTopics;
   #count = 0;
   readonly #rate: Rate;
-  #shown = 0;
+  /** A new row is shown once, because the page may still have the rate of an earlier one: -1. */
+  #shown = -1;
   #shownRate = 0;
   #last: { readonly topic: string; readonly qos: number; readonly retain: boolean; readonly at: number } | undefined;
   #payloadBytes = 0;
@@ -96,7 +97,8 @@ class Row {
     if (this.#count === this.#shown && rate === this.#shownRate) return undefined;
     this.#shown = this.#count;
     this.#shownRate = rate;
-    const { topic = '', ...last } = this.#last ?? {};
+    if (this.#last === undefined) return { filter: this.filter, count: 0, rate: 0 };
+    const { topic, ...last } = this.#last;
     const payload = this.#payload?.subarray(0, Math.min(this.#payloadBytes, SHOWN_BYTES)).toString('base64');
     return {
       filter: this.filter,

@@ -32,7 +32,7 @@ export function togglePin(topic: string): void {
 interface Row {
   readonly filter: string;
   readonly at: number;
-  /** base64 */
+  /** base64; undefined before the first message. */
   readonly payload?: string;
   readonly payloadBytes: number;
 }

@@ -30,13 +30,19 @@ export interface LivePage {
   later(run: () => void, ms: number): () => void;
 }
 
+/**
+ * Kinds whose watches continue with other parameters, so that what stays in view keeps its counts. They keep their names, and each row of their events
+ * has the parameter that it is about.
+ */
+const CONTINUED: ReadonlySet<string> = new Set(['topics']);
+
 /** Delays before a stream is opened again, in milliseconds. */
 const DELAYS = [1_000, 2_000, 5_000, 10_000];
 
 /** The stream of a tab. */
 export class Live {
   readonly #page: LivePage;
-  /** By their names in the stream, which are used once: no event of a watch that has ended reaches a later one. */
+  /** By their names in the stream. Most are used once: no event of a watch that has ended reaches a later one. */
   readonly #watches = new Map<string, { readonly watch: Watch; readonly listener: WatchListener }>();
   #count = 0;
   #stream: AbortController | undefined;
@@ -54,15 +60,18 @@ export class Live {
 
   /**
    * Watch something.
-   * @param name the beginning of its name in the stream
+   * @param name the beginning of its name in the stream; different from those of other watches of a kind that continues
    * @returns a function that ends the watch
    */
   watch(name: string, watch: Watch, listener: WatchListener): () => void {
-    const sentName = `${name} ${++this.#count}`;
-    this.#watches.set(sentName, { watch, listener });
+    const sentName = CONTINUED.has(watch.kind) ? name : `${name} ${++this.#count}`;
+    const one = { watch, listener };
+    this.#watches.set(sentName, one);
     this.#update();
     return () => {
-      if (this.#watches.delete(sentName)) this.#update();
+      if (this.#watches.get(sentName) !== one) return;
+      this.#watches.delete(sentName);
+      this.#update();
     };
   }
 

@@ -151,17 +151,17 @@ function Latest({ topic }: { readonly topic: string }) {
   const [live, setLive] = useState<LiveTopic>();
   useWatch('topic', { kind: 'topics', topics: [topic] }, (data) => {
     const row = ((data.rows ?? []) as readonly LiveTopic[]).find(({ filter }) => filter === topic);
-    if (row !== undefined) setLive(row);
+    if (row !== undefined) setLive((before) => ({ ...before, ...row })); // a new stream begins without a message
   });
   return (
     <section class="panel">
       <div class="head">
         <h3>{P.now}</h3>
         <span class="aside number">
-          {live === undefined ? P.waiting : `${P.messages(live.count)}, ${rateText(live.rate)}`}
+          {live === undefined || live.count === 0 ? P.waiting : `${P.messages(live.count)}, ${rateText(live.rate)}`}
         </span>
       </div>
-      {live !== undefined && (
+      {live?.at !== undefined && (
         <Growing>
           {mayReadPayloads.value && (
             <PayloadView of={{ payload: live.payload, encoding: 'base64', payloadBytes: live.payloadBytes, topic }} />

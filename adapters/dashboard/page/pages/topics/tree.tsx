@@ -30,17 +30,17 @@ import { ROW_PX, useSettled, useWindow } from './window.ts';
 
 const P = T.topics;
 
-/** A topic as the live stream has it. */
+/** A topic as the live stream has it. Before its first message it has only a count and a rate of 0. */
 export interface LiveTopic {
   readonly filter: string;
-  readonly topic: string;
   readonly count: number;
   readonly rate: number;
-  readonly qos: number;
-  readonly retain: boolean;
-  readonly at: number;
+  readonly topic?: string;
+  readonly qos?: number;
+  readonly retain?: boolean;
+  readonly at?: number;
   readonly payload?: string;
-  readonly payloadBytes: number;
+  readonly payloadBytes?: number;
 }
 
 interface TreeProps {
@@ -216,9 +216,11 @@ function useLiveTopics(
   useWatch('tree', filters.length === 0 ? undefined : { kind: 'topics', topics: filters }, (data) => {
     const rows = (data.rows ?? []) as readonly LiveTopic[];
     onTopics((data.topics ?? []) as readonly string[]);
+    const watched = new Set(filters);
     setLive((before) => {
-      const next = new Map([...before].filter(([filter]) => filters.includes(filter)));
+      const next = new Map(before);
       for (const row of rows) next.set(row.filter, row);
+      for (const filter of next.keys()) if (!watched.has(filter)) next.delete(filter);
       return next;
     });
   });
