@@ -26,6 +26,9 @@ const RECORDED_AS = {
   ACTION_FAILED: 'target_refused'
 } as const satisfies Record<SampledError['code'], string>;
 
+/** The reason in the record of a rule that was disabled. */
+const DISABLED = 'it is disabled';
+
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
 const RETRY_MS = 60_000;
 
@@ -45,6 +48,8 @@ export class BrokerRule {
   /** Undefined before the first event. */
   #sampler: RuleSampler | undefined;
   #reason: string | undefined;
+  /** True if its last record is that it stopped. */
+  #isStopRecorded = false;
   /** Ends the events of the rule. */
   #detach: () => void = () => undefined;
   /** Number of the last attempt to create the actions: an earlier attempt that ends later has no effect. */
@@ -60,6 +65,7 @@ export class BrokerRule {
     this.isFromOptions = isFromOptions;
     this.#parts = parts;
     this.#chart = parts.host.startChart(this.#chartActions(), id);
+    if (!definition.isEnabled) this.#recordStop(DISABLED);
   }
 
   get actor(): ActorRef {
@@ -120,6 +126,8 @@ export class BrokerRule {
     list.open();
     this.#reason = undefined;
     this.#chart.send('started');
+    if (this.#isStopRecorded) this.#parts.host.recorded('rule_started', { rule: this.id });
+    this.#isStopRecorded = false;
     this.#parts.host.emit('rule.connected', { rule: this.id });
   }
 
@@ -132,13 +140,14 @@ export class BrokerRule {
     this.#list?.retire();
     this.#chart.send('failed');
     if (!isNew) return;
-    this.#parts.host.recorded('rule_stopped', { rule: this.id, detail: reason });
+    this.#recordStop(reason);
     this.#parts.host.emit('rule.disconnected', { rule: this.id, reason });
   }
 
   /** Detach the rule. Its counters are kept. */
   disable(): void {
     this.#attempt++;
+    if (this.#chart.state !== 'idle') this.#recordStop(DISABLED);
     this.#chart.send('disabled');
     this.#list?.retire();
   }
@@ -231,6 +240,11 @@ export class BrokerRule {
   get #sampling(): RuleSampler {
     this.#sampler ??= new RuleSampler(this.#parts.pace, (error) => this.#record(error));
     return this.#sampler;
+  }
+
+  #recordStop(detail: string): void {
+    this.#isStopRecorded = true;
+    this.#parts.host.recorded('rule_stopped', { rule: this.id, detail });
   }
 
   /** Record an error, at most one of each code in 100 ms, for the question why a message did not arrive. */

@@ -112,10 +112,10 @@ export interface StreamsHost extends StreamMessages {
   /** Start the chart of a rule. */
   startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
-  /** Record an error of a rule in the log of reasons. */
+  /** Record an error of a rule, its stop, or its next start in the log of reasons. */
   recorded(
-    code: 'rule_stopped' | 'payload_invalid' | 'function_failed' | 'target_refused',
-    error: { readonly rule: string; readonly topic?: string | undefined; readonly detail: string }
+    code: 'rule_stopped' | 'rule_started' | 'payload_invalid' | 'function_failed' | 'target_refused',
+    error: { readonly rule: string; readonly topic?: string | undefined; readonly detail?: string }
   ): void;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;

@@ -45,6 +45,8 @@ export class StreamService
   readonly #configuration: StreamConfiguration;
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
+  /** The rules whose last record is that they stopped with an error. */
+  readonly #stopped = new Set<string>();
   readonly #beforeStart: ReadonlySet<() => Promise<void>>;
   /** Reports errors of items, with repetitions suppressed. */
   readonly #reports: ErrorReports;
@@ -118,6 +120,7 @@ export class StreamService
       propertiesOf: (type) => this.#propertiesOf(type),
       forget: async (id) => {
         this.#reports.forget(id);
+        this.#stopped.delete(id);
         runtime.forget(id);
         discardCaches(host.outboxes, id);
       }
@@ -336,9 +339,14 @@ export class StreamService
   }
 
   #changed(rule: string, isRunning: boolean, reason: string | undefined): void {
-    if (isRunning) this.#host.emit('streamRule.started', { rule });
-    else {
-      if (reason !== undefined) this.#host.recorded('rule_stopped', { rule, detail: reason });
+    if (isRunning) {
+      if (this.#stopped.delete(rule)) this.#host.recorded('rule_started', { rule });
+      this.#host.emit('streamRule.started', { rule });
+    } else {
+      if (reason !== undefined) {
+        this.#stopped.add(rule);
+        this.#host.recorded('rule_stopped', { rule, detail: reason });
+      }
       this.#host.emit('streamRule.stopped', { rule, reason });
     }
   }

@@ -5,7 +5,6 @@ import type { RuleActions } from '../../rules/chart.ts';
 import { ruleMachine } from '../../rules/rule.machine.ts';
 import type { Actors, StartChart } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
-import type { Feature } from '../features/feature.ts';
 import { RuleFeature } from '../features/rule-feature.ts';
 import type { Publishing } from '../messages/publishing.ts';
 import { publisherOf } from '../new-message.ts';
@@ -40,10 +39,10 @@ export function makeRules(
   services: Services,
   parts: RuleParts,
   { tables, outboxes, streams }: RuleBase
-): { rules: Rules; ruleFeature: Feature } {
+): { rules: Rules; ruleFeature: RuleFeature } {
   const { settings, clock, wheel, work, life, events, metrics, alarms } = services;
   let start: StartChart<RuleActions> | undefined;
-  const ruleFeature = new RuleFeature();
+  const ruleFeature = new RuleFeature(() => clock.now());
   const rules = new Rules({
     ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes },
     failed: (error, during) => services.failed(error, during),

@@ -161,6 +161,7 @@ export class Arrival {
         const subscribed = this.#subscribedAt(id, question.topics);
         return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
       },
+      stoppedAt: () => this.#stoppedAt(question),
       formerFilters: () => this.#formerFilters(question),
       endedAt: () => this.#endedAt(question)
     };
@@ -191,6 +192,12 @@ export class Arrival {
   #endedAt({ clientId }: CheckedQuestion): number | undefined {
     for (const { code, clientId: owner, at } of this.#services.reasons.records({ client: clientId }))
       if (owner === clientId && isSessionEnd(code)) return at;
+    return undefined;
+  }
+
+  #stoppedAt({ rule }: CheckedQuestion): number | undefined {
+    if (rule === undefined) return undefined;
+    for (const { code, at } of this.#services.reasons.records({ rule })) if (code === 'rule_stopped') return at;
     return undefined;
   }
 

@@ -59,7 +59,8 @@ export function inOrder(
 
 /** Make a derived cause one with a time. */
 export function derivedOf({ code, kind, at, count, evidence }: DerivedCause): TimedCause {
-  return causeOf(code, kind, at, count, evidence);
+  const until = typeof evidence.until === 'number' ? evidence.until : undefined;
+  return { ...causeOf(code, kind, at, count, evidence), until };
 }
 
 /** Make a cause. Values that are undefined are left out of its evidence. */

@@ -54,6 +54,8 @@ export interface DeriveQuestion {
   subscribedAt(clientId: string): number | undefined;
   /** Tells whether a message of the topic was published before a client subscribed to it. */
   hasMissed(clientId: string): boolean;
+  /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
+  stoppedAt(): number | undefined;
   /** The filters of the subscriptions that the receiver had, if it has no session now. */
   formerFilters(): readonly string[];
   /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */

@@ -58,7 +58,8 @@ const ENDS = [
     codes: /^(disconnected_|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
     by: /^(connected|resumed)$/
   },
-  { codes: /^(unsubscribed|subscribe_refused|taken_over|session_ended|no_subscribers)$/, by: /^subscribed$/ }
+  { codes: /^(unsubscribed|subscribe_refused|taken_over|session_ended|no_subscribers)$/, by: /^subscribed$/ },
+  { codes: /^rule_stopped$/, by: /^rule_started$/ }
 ] as const;
 /** The records that repeat another one of the same time, which says more. */
 const SAME_ENDS: Readonly<Partial<Record<RecordedCode, RecordedCode>>> = {
@@ -202,13 +203,14 @@ function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[
 function endOf(record: KeptRecord, question: CheckedQuestion, all: readonly KeptRecord[]): number | undefined {
   const ends = ENDS.find(({ codes }) => codes.test(record.code));
   if (ends === undefined) return undefined;
-  const owner = record.clientId ?? question.clientId;
+  const owner = record.clientId ?? (record.rule === undefined ? question.clientId : undefined);
   const later = all.findLast(
-    ({ number, at, code, clientId, topic }) =>
+    ({ number, at, code, clientId, topic, rule }) =>
       number > record.number &&
       at <= question.at &&
       ends.by.test(code) &&
       clientId === owner &&
+      rule === record.rule &&
       (topic === undefined ||
         topic === record.topic ||
         question.topics.some((each) => matches(innerFilter(topic), each)))

@@ -12,6 +12,7 @@ import type { Value } from '../../sql/values.ts';
 import { innerFilter, matches } from '../../topics/topic.ts';
 import type { Rules } from '../computing/rules.ts';
 import type { Streams } from '../computing/streams.ts';
+import type { RuleFeature } from '../features/rule-feature.ts';
 
 /** A question about a rule. */
 interface RuleQuestion {
@@ -26,12 +27,15 @@ interface RuleQuestion {
   readonly precision: number;
   /** True if the message was published some time ago, when the rule may have been in another state. */
   readonly isPast: boolean;
+  /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
+  stoppedAt(): number | undefined;
 }
 
 /** The parts of the broker that know about rules. */
 export interface RuleSources {
   readonly rules: Rules;
   readonly streams: Streams;
+  readonly ruleFeature: RuleFeature;
   readonly outboxes: Iterable<Outbox>;
 }
 
@@ -45,13 +49,42 @@ const MAX_ENTRIES = 100_000;
 export async function ruleCauses(question: RuleQuestion, sources: RuleSources): Promise<DerivedCauses> {
   const state = await sources.rules.api.get(question.rule);
   if (state === undefined) return ofStreamRule(question, sources.streams);
+  const known = { rule: cut(question.rule), topic: cut(question.topic) };
+  const { at, now, precision } = question;
+  if (state.createdAt > at + precision) {
+    const detail = `it was created later, at ${timeOf(state.createdAt)}`;
+    return { causes: [derived('rule_stopped', now, { ...known, detail })], isComplete: true };
+  }
+  const off = featureCauses(question, state, sources.ruleFeature);
+  if (off.length > 0 && precision !== Infinity) return { causes: off, isComplete: true };
   const waiting = await waitingOutputs(question, sources);
   const found = await ofRule(question, state, sources.rules);
   return {
     ...found,
-    causes: [...waiting.causes, ...found.causes],
+    causes: [...off, ...waiting.causes, ...found.causes],
     isComplete: waiting.isComplete && found.isComplete
   };
+}
+
+/** The feature `rules` is stopped, or was at the time of the question. Without a time, also when it was stopped last. */
+function featureCauses(
+  { rule, topic, at, now, precision }: RuleQuestion,
+  { createdAt }: RuleState,
+  { stops }: RuleFeature
+): DerivedCause[] {
+  const stop = stops.at(at, precision);
+  if (stop === undefined || (stop.until ?? Infinity) < createdAt) return [];
+  const { from, until } = stop;
+  const detail =
+    until === undefined
+      ? `the feature \`rules\` is stopped since ${timeOf(from)}: start it with \`embermq ctl plugins load rules\``
+      : `the feature \`rules\` was stopped from ${timeOf(from)} until ${timeOf(until)}`;
+  const ended = precision === Infinity ? until : undefined;
+  return [derived('rule_stopped', now, { rule: cut(rule), topic: cut(topic), since: from, until: ended, detail })];
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** The outputs of a rule over events that wait until a target takes them; of a time, those of that time. */
@@ -87,7 +120,7 @@ async function resourceOf(name: string, { api }: Rules): Promise<string> {
 }
 
 async function ofRule(
-  { rule, topic, publisher, now, isPast }: RuleQuestion,
+  { rule, topic, publisher, at: time, now, precision, isPast, stoppedAt }: RuleQuestion,
   state: RuleState,
   rules: Rules
 ): Promise<DerivedCauses> {
@@ -95,7 +128,7 @@ async function ofRule(
   const { topics } = state;
   if (!topics.some((name) => isEventName(name) || matches(name, topic)))
     return { causes: [unmatched(known, topics, now)], isComplete: true };
-  const isStopped = state.state !== 'connected';
+  const isStopped = state.state !== 'connected' && (stoppedAt() ?? time) <= time + precision;
   const stopped = isStopped
     ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
     : [];

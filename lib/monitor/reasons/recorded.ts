@@ -113,6 +113,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
   memory_watermark: { about: 'A PUBLISH was refused: memory is short.', cause: 'memory_watermark', drop: 'quota' },
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped' },
+  rule_started: { about: 'A rule that had stopped was started.' },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
   target_refused: { about: 'The target of a rule did not accept a message.', cause: 'target_refused' }
@@ -150,6 +151,7 @@ export type OtherCode =
   | 'store_full'
   | 'memory_watermark'
   | 'rule_stopped'
+  | 'rule_started'
   | 'payload_invalid'
   | 'function_failed'
   | 'target_refused';

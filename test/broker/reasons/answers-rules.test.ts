@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ArrivalQuestion, Broker, Cause } from '../../../lib/index.ts';
+import { type ArrivalQuestion, type Broker, type Cause, memoryStore } from '../../../lib/index.ts';
 import { FakeTarget, RESOURCE, ruleKit, TO_FAKE } from '../../rules/support.ts';
 
 /** The texts of the causes of an answer, in order. */
@@ -70,5 +70,89 @@ describe('A target of a rule that takes nothing', () => {
     isDown = false;
     await clock.advance('10m');
     assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'up' }), []);
+  });
+});
+
+describe('A rule that was not running', () => {
+  it('names the times at which the feature rules was stopped, while it is and afterwards', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'up', sql: 'SELECT * FROM "a"', actions: [] });
+    const before = clock.now();
+    await clock.advance('1m');
+    await broker.features.stop('rules');
+    const from = clock.now();
+    await clock.advance('10s');
+    await broker.publish('a', 'x');
+    const question = { topic: 'a', rule: 'up' };
+    const now = await firstOf(broker, question);
+    assert.deepEqual([now.code, now.kind, now.evidence.until], ['rule_stopped', 'derived', undefined]);
+    assert.equal(
+      now.text,
+      'Rule "up" is not running: the feature `rules` is stopped since 2026-01-01T00:01:00.000Z: ' +
+        'start it with `embermq ctl plugins load rules`.'
+    );
+    await clock.advance('10s');
+    await broker.features.start('rules');
+    await clock.advance('10m');
+    for (const at of [from + 1, from + 10_001]) {
+      const { text } = await firstOf(broker, { ...question, at });
+      assert.match(text, /was stopped from 2026-01-01T00:01:00.000Z until 2026-01-01T00:01:20.000Z\.$/);
+    }
+    assert.deepEqual(await textsOf(broker, { ...question, at: before + 1 }), []);
+    assert.deepEqual(await textsOf(broker, { ...question, at: from + 60_001 }), []);
+    assert.equal((await firstOf(broker, question)).evidence.until, from + 20_000, 'it has ended');
+    await broker.rules.create({ id: 'later', sql: 'SELECT * FROM "a"', actions: [] });
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'later' }), []);
+  });
+
+  it('names a rule that was disabled at the time of the question, and at no other time', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'up', sql: 'SELECT * FROM "a"', actions: [] });
+    const times = [];
+    for (const isEnabled of [true, false, true, false]) {
+      await broker.rules.update('up', { isEnabled });
+      await clock.advance('1m');
+      times.push(clock.now() + 1);
+      await broker.publish('a', 'x');
+      await clock.advance('1m');
+    }
+    const answers = [];
+    for (const at of times) answers.push(await textsOf(broker, { topic: 'a', rule: 'up', at }));
+    const stopped = ['Rule "up" is not running: it is disabled.'];
+    assert.deepEqual(answers, [[], stopped, [], stopped]);
+    await broker.rules.update('up', { isEnabled: true });
+    const [{ evidence }] = (await broker.monitor.why({ topic: 'a', rule: 'up' })).causes;
+    assert.equal(evidence.until, clock.now());
+  });
+
+  it('names a rule as disabled before it was enabled for the first time, also after a restart', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await ruleKit({ store });
+      await kit.broker.rules.create({ id: 'off', sql: 'SELECT * FROM "a"', actions: [], isEnabled: false });
+    }
+    await using kit = await ruleKit({ store });
+    const { broker, clock } = kit;
+    await clock.advance('1m');
+    const at = clock.now() + 1;
+    await clock.advance('1m');
+    await broker.rules.update('off', { isEnabled: true });
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'off', at }), [
+      'Rule "off" is not running: it is disabled.'
+    ]);
+  });
+
+  it('names a rule that was created after the message', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    const at = clock.now() + 1;
+    await clock.advance('1m');
+    await broker.rules.create({ id: 'new', sql: 'SELECT * FROM "a"', actions: [] });
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'new', at }), [
+      'Rule "new" is not running: it was created later, at 2026-01-01T00:01:00.000Z.'
+    ]);
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'new' }), []);
   });
 });

@@ -53,7 +53,7 @@ describe('The causes in a rule', () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     await broker.rules.create({ id: 'off', sql: 'SELECT * FROM "a/+"', actions: [], isEnabled: false });
-    assert.deepEqual(codesOf(await causesOf(broker, 'off')), ['rule_stopped derived']);
+    assert.deepEqual(codesOf(await causesOf(broker, 'off')), ['rule_stopped recorded']);
     const [none] = await causesOf(broker, 'none');
     assert.equal(none.text, 'Rule "none" is not running: no rule has this id.');
   });
