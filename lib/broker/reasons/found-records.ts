@@ -9,6 +9,7 @@ import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
+import { hasDiscarded, hasLostMessages } from './session-ends.ts';
 
 /** The question with the forms in which the broker has its names. */
 export interface CheckedQuestion {
@@ -45,6 +46,8 @@ export interface FoundRecord {
   readonly record: KeptRecord;
   /** When its condition ended, in milliseconds since 1970; undefined: it has not. */
   readonly until: number | undefined;
+  /** True if it has discarded a message that waited since the time of the question. */
+  readonly isDiscard?: boolean;
 }
 
 const SECOND = 1_000;
@@ -88,8 +91,13 @@ export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): 
 export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
   return all
     .filter((record) => fits(record, question) && !isSameEnd(record, all))
-    .map((record) => ({ record, until: endOf(record, question, all) }))
-    .filter(({ until }) => until === undefined || question.precision === Infinity);
+    .map((record) => ({
+      record,
+      until: endOf(record, question, all),
+      isDiscard: hasDiscarded(record, question, all)
+    }))
+    .filter(({ until }) => until === undefined || question.precision === Infinity)
+    .filter(({ record, until }) => record.code !== 'session_ended' || hasLostMessages(record, until, question, all));
 }
 
 /** Tell whether the receiver had a subscription to the topic at the time of the message, and lost it later. */
@@ -118,7 +126,7 @@ export function subscribedAt(records: Iterable<KeptRecord>, topics: readonly str
 
 /** The cause that a record shows. @param missed the first message without a subscriber */
 export function recordedCause(
-  { record, until }: FoundRecord,
+  { record, until, isDiscard = false }: FoundRecord,
   question: CheckedQuestion,
   missed: Moment | undefined
 ): TimedCause[] {
@@ -144,7 +152,7 @@ export function recordedCause(
     until,
     ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: special?.detail ?? record.detail })
   };
-  const timed = causeOf(code, 'recorded', at, count, evidence, since);
+  const timed = causeOf(code, 'recorded', at, count, evidence, isDiscard ? Math.min(since, question.at) : since);
   return [{ ...timed, until, isCondition: !isSubscription && isCondition(record) }];
 }
 
@@ -158,7 +166,7 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
     if (!isOfTopic) return false;
   }
   if (record.rule !== undefined && (rule === undefined ? clientId !== undefined : record.rule !== rule)) return false; // clients receive without rules
-  if (isLater(record, question)) return false;
+  if (isLater(record, question) && record.code !== 'session_ended') return false;
   if (topic === undefined && record.rule === undefined)
     // the connection of a client, or a summary of drops
     return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);

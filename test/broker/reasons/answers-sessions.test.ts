@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Broker } from '../../../lib/index.ts';
+import { type ArrivalQuestion, type Broker, memoryStore } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
 
 /** The codes of the records of a client, the oldest first. */
@@ -9,6 +9,11 @@ function historyOf(broker: Broker, clientId: string): string[] {
     .list({ clientId, limit: 100 })
     .entries.map(({ code }) => code)
     .reverse();
+}
+
+/** The codes of the causes of an answer, in order. */
+async function codesOf(broker: Broker, question: ArrivalQuestion): Promise<string[]> {
+  return (await broker.monitor.why(question)).causes.map(({ code }) => code);
 }
 
 describe('The history of a client', () => {
@@ -30,5 +35,54 @@ describe('The history of a client', () => {
     const lost = ['unsubscribed', 'disconnected_kicked'];
     assert.deepEqual(others, ['connected', 'subscribed', ...lost, 'connected']);
     await again.disconnect();
+  });
+});
+
+describe('Causes in the session of the receiver', () => {
+  for (const store of [undefined, memoryStore()]) {
+    const kind = store === undefined ? 'in memory' : 'in a store';
+    it(`names the end of a session that discarded a message which waited ${kind}, asked for the time of the message`, async () => {
+      await using kit = await createTestBroker(store === undefined ? {} : { store });
+      const { broker, clock } = kit;
+      const connect = (clientId: string, clean = false) => broker.connect({ clientId, clean, sessionExpiry: 60 });
+      for (const clientId of ['expires', 'discarded', 'read']) {
+        const client = await connect(clientId);
+        await client.subscribe('a', { qos: 1 });
+        await client.disconnect();
+      }
+      const later = await connect('later');
+      await later.subscribe('a', { qos: 1 });
+      await clock.advance('10s');
+      await broker.publish('a', 'x', { qos: 1 });
+      const at = clock.now();
+      await clock.advance('10s');
+      await (await connect('read')).disconnect(); // it gets the message
+      await (await connect('discarded', true)).disconnect();
+      await later.disconnect();
+      await clock.advance('10m');
+      assert.equal((await codesOf(broker, { topic: 'a', clientId: 'expires', at }))[0], 'session_ended');
+      assert.equal((await codesOf(broker, { topic: 'a', clientId: 'discarded', at }))[0], 'session_ended');
+      for (const clientId of ['read', 'later'])
+        assert.ok(!(await codesOf(broker, { topic: 'a', clientId, at })).includes('session_ended'), clientId);
+      for (const clientId of ['expires', 'discarded'])
+        assert.ok(!(await codesOf(broker, { topic: 'b', clientId, at })).includes('session_ended'), clientId);
+    });
+  }
+
+  it('leaves out the end of a session before the message if the client has connected and subscribed again', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const gone = await broker.connect({ clientId: 'c' });
+    await gone.subscribe(['plant/a', 'plant/sensor']);
+    await gone.disconnect();
+    await clock.advance('3s');
+    const client = await broker.connect({ clientId: 'c' });
+    await client.subscribe(['plant/a', 'plant/sensor'], { qos: 1 });
+    await clock.advance('3s');
+    for (const topic of ['plant/a', 'plant/sensors']) await broker.publish(topic, 'x', { qos: 1 });
+    assert.deepEqual(await codesOf(broker, { topic: 'plant/sensors', clientId: 'c' }), ['no_subscriber']);
+    const delivered = await broker.monitor.why({ topic: 'plant/a', clientId: 'c' });
+    assert.deepEqual(delivered, { isComplete: true, causes: [] });
+    await client.disconnect();
   });
 });
