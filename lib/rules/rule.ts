@@ -45,6 +45,8 @@ export class BrokerRule {
   readonly #chart: RuleRun<RuleChartEvent>;
   #list: RuleActionList | undefined;
   #meter = new Meter();
+  /** Number of events that WHERE had excluded when the counters were last reset. */
+  #excludedBefore = 0;
   /** Undefined before the first event. */
   #sampler: RuleSampler | undefined;
   #reason: string | undefined;
@@ -177,7 +179,8 @@ export class BrokerRule {
   }
 
   get samples(): RuleSamples {
-    return this.#sampler?.samples ?? NO_SAMPLES;
+    const excluded = this.#excludedBefore + this.#meter.counters.noResult;
+    return { ...(this.#sampler?.samples ?? NO_SAMPLES), excluded };
   }
 
   /** Note that an action has failed. */
@@ -188,6 +191,7 @@ export class BrokerRule {
 
   resetCounters(): void {
     this.#parts.meters.delete(this.#meter);
+    this.#excludedBefore += this.#meter.counters.noResult;
     this.#meter = new Meter();
     this.#list?.reset();
   }

@@ -409,6 +409,8 @@ export interface RuleSamples {
   readonly errors: readonly RuleErrorSample[];
   /** The last five. */
   readonly rejected: readonly RuleRejectedSample[];
+  /** Number of events that WHERE has excluded, of which `rejected` are examples. `resetCounters` does not change it. */
+  readonly excluded: number;
 }
 
 /** The option `rules` of `createBroker`. */

@@ -11,7 +11,13 @@ describe('Samples of rules', () => {
     await using kit = await ruleKit();
     const { broker, clock } = kit;
     const { id } = await broker.rules.create({ sql: 'SELECT payload.t AS t FROM "s/#"', actions: [] });
-    assert.deepEqual(await broker.rules.samples(id), { inputs: [], outputs: [], errors: [], rejected: [] });
+    assert.deepEqual(await broker.rules.samples(id), {
+      inputs: [],
+      outputs: [],
+      errors: [],
+      rejected: [],
+      excluded: 0
+    });
     const client = await broker.connect({ clientId: 'dev' });
     const start = clock.now();
     for (let n = 0; n < 80; n++) {

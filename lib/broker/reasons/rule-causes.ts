@@ -126,22 +126,21 @@ async function ofRule(
 ): Promise<DerivedCauses> {
   const known = { rule: cut(rule), topic: cut(topic) };
   const { topics } = state;
-  if (!topics.some((name) => isEventName(name) || matches(name, topic)))
-    return { causes: [unmatched(known, topics, now)], isComplete: true };
+  if (!(await readsTopic(topics, topic))) return { causes: [unmatched(known, topics, now)], isComplete: true };
   const isStopped = state.state !== 'connected' && (stoppedAt() ?? time) <= time + precision;
   const stopped = isStopped
     ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
     : [];
   if (isStopped && !isPast) return { causes: stopped, isComplete: true };
-  const { rejected } = await rules.api.samples(rule);
+  const { rejected, excluded } = await rules.api.samples(rule);
   const causes = rejected
     .filter(({ topic: other, clientId }) => (other ?? known.topic) === known.topic && isBy(publisher, clientId))
     .map(({ at, columns }) => sampled('where_false', at, { ...known, detail: shown(columns) }));
-  const hasAll = state.counters.noResult <= rejected.length;
+  const hasAll = excluded <= rejected.length;
   if (causes.length > 0 || hasAll) return { causes: [...causes, ...stopped], isComplete: hasAll && !isStopped };
-  const detail = `it has excluded ${state.counters.noResult} messages, and none of the last examples is of this topic`;
-  const excluded = derived('where_false', now, { ...known, detail }, state.counters.noResult);
-  return { causes: stopped, otherwise: [excluded], isComplete: false };
+  const detail = `it has excluded ${excluded} messages, and none of the last examples is of this topic`;
+  const others = derived('where_false', now, { ...known, detail }, excluded);
+  return { causes: stopped, otherwise: [others], isComplete: false };
 }
 
 /** The cause that a rule reads other topics. */
@@ -152,6 +151,15 @@ function unmatched(
 ): DerivedCause {
   const names = filters.map((filter) => JSON.stringify(filter)).join(', ');
   return derived('from_unmatched', now, { ...known, detail: cut(`it reads ${names}`) });
+}
+
+/** Tell whether a rule reads the messages of a topic: from a topic filter, or from an event of messages of all topics. */
+async function readsTopic(names: readonly string[], topic: string): Promise<boolean> {
+  const [events, filters] = [names.filter(isEventName), names.filter((name) => !isEventName(name))];
+  if (filters.some((filter) => matches(filter, topic))) return true;
+  if (events.length === 0) return false;
+  const { eventsOfFilter } = await import('../../rules/events/topics.ts'); // a part of the engine of rules, which is loaded
+  return events.flatMap(eventsOfFilter).some((event) => /^(message|delivery)\./.test(event));
 }
 
 /** Tell whether a name after FROM is that of an event, from which a rule selects as well. */

@@ -115,7 +115,7 @@ export class RuleSampler {
     return [inputs, outputs, rejected, this.#undecoded, failed, actions];
   }
 
-  get samples(): RuleSamples {
+  get samples(): Omit<RuleSamples, 'excluded'> {
     const { inputs, outputs, rejected, failed, actions } = this;
     const errors = [this.#undecoded, failed, actions].flatMap(({ samples }) => samples);
     return {
@@ -169,7 +169,7 @@ export class RuleSampler {
 }
 
 /** The samples of a rule without events. */
-export const NO_SAMPLES: RuleSamples = { inputs: [], outputs: [], errors: [], rejected: [] };
+export const NO_SAMPLES: Omit<RuleSamples, 'excluded'> = { inputs: [], outputs: [], errors: [], rejected: [] };
 
 function objectIn(json: string): ValueObject {
   return decodeJson(json) as ValueObject;

@@ -521,6 +521,29 @@ describe('The causes of a rule', () => {
     assert.deepEqual(await codesOf(broker, { topic: 'oven/2', rule: 'oven' }), ['payload_invalid']);
   });
 
+  it('does not take events of clients for messages', async () => {
+    await using kit = await createTestBroker();
+    const { rules, monitor } = kit.broker;
+    await rules.create({ id: 'joins', sql: 'SELECT * FROM "$events/client_connected"', actions: [] });
+    await rules.create({ id: 'both', sql: 'SELECT * FROM "$events/client/+", "t"', actions: [] });
+    await rules.create({ id: 'losses', sql: 'SELECT * FROM "$events/delivery_dropped"', actions: [] });
+    await kit.broker.publish('t', 'x');
+    const [cause] = (await monitor.why({ topic: 't', rule: 'joins' })).causes;
+    assert.equal(cause?.text, 'Rule "joins" does not select from topic "t": it reads "$events/client_connected".');
+    for (const rule of ['both', 'losses']) assert.deepEqual(await codesOf(kit.broker, { topic: 't', rule }), []);
+  });
+
+  it('does not forget that WHERE has excluded messages when the counters of the rule are reset', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "kiln/#" WHERE payload.t > 80', actions: [] });
+    for (const topic of ['kiln/1', 'kiln/2', 'kiln/3']) await broker.publish(topic, '{"t": 5}');
+    const before = await broker.monitor.why({ topic: 'kiln/3', rule: 'hot' });
+    assert.deepEqual([before.isComplete, before.causes.length], [false, 1]);
+    await broker.rules.resetCounters('hot');
+    assert.deepEqual(await broker.monitor.why({ topic: 'kiln/3', rule: 'hot' }), before);
+  });
+
   it('tells that WHERE has excluded messages of which no example is kept', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
