@@ -179,7 +179,8 @@ export class Engine {
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),
       settings.routeCacheTargets,
-      this.access.deliveryRights
+      this.access.deliveryRights,
+      services.wheel
     );
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger } = this;

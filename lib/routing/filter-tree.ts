@@ -1,4 +1,5 @@
 import type { Pace } from '../base/pace.ts';
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { RetainedStore } from '../retained/retained-store.ts';
 import type { LevelNames } from '../topics/level-names.ts';
 import { type WantedNames, walkLevel } from './level-walk.ts';
@@ -7,6 +8,8 @@ import { type WantedNames, walkLevel } from './level-walk.ts';
 const WALKS = 20;
 /** After this number of changes since a level was read last, the tree is discarded, so that a broker does not keep one that is no longer used. */
 const MAX_UNREAD_CHANGES = 100_000;
+/** So does the time since then, in milliseconds. */
+const MAX_UNREAD_MS = 600_000;
 
 /**
  * The topic filters that have subscriptions, by level. Routing needs no tree of them, and a page of a level takes one walk over all filters.
@@ -20,6 +23,12 @@ export class FilterTree {
   /** Number of walks since the tree was discarded. */
   #walks = 0;
   #changes = 0;
+  readonly #wheel: Pick<TimingWheel, 'armLater'> | undefined;
+  readonly #unread = new FunctionTimer(() => this.#discard());
+
+  constructor(wheel?: Pick<TimingWheel, 'armLater'>) {
+    this.#wheel = wheel;
+  }
 
   /** Note that a filter has its first subscription. */
   add(filter: string): void {
@@ -46,6 +55,7 @@ export class FilterTree {
     pace: Pace
   ): Promise<LevelNames> {
     this.#changes = 0;
+    this.#wheel?.armLater(this.#unread, MAX_UNREAD_MS);
     if (this.#tree !== undefined && this.#isMade) return this.#tree.level(prefix);
     if (++this.#walks > WALKS && this.#tree === undefined) {
       this.#tree = new RetainedStore();
@@ -61,11 +71,14 @@ export class FilterTree {
         tree.put(filter, true, 0); // a filter that was deleted meanwhile is not in the iteration
         if (pace.spend(2)) await pace.next();
       }
-    this.#isMade = true;
+    if (tree === this.#tree) this.#isMade = true;
   }
 
   #changed(): void {
-    if (++this.#changes < MAX_UNREAD_CHANGES || (this.#tree !== undefined && !this.#isMade)) return;
+    if (++this.#changes >= MAX_UNREAD_CHANGES && (this.#tree === undefined || this.#isMade)) this.#discard();
+  }
+
+  #discard(): void {
     this.#changes = 0;
     this.#walks = 0;
     this.#tree = undefined;

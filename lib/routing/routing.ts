@@ -7,6 +7,7 @@
 
 import { TextMap } from '../base/collections/text-map.ts';
 import type { Pace } from '../base/pace.ts';
+import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';
 import type { LevelNames } from '../topics/level-names.ts';
@@ -141,9 +142,9 @@ export class Routing {
   /** Number of shared subscriptions. */
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
-  readonly #tree = new FilterTree();
-  /** Number of subscriptions of subscribers with a mount point. */
-  #mounted = 0;
+  readonly #tree: FilterTree;
+  /** The subscriptions that were made with a mount point; that of their subscriber changes if it returns with another one. */
+  readonly #mounted = new Set<Subscription>();
   readonly #groups = new TextMap<RoutedGroup>();
   /** The share group of each shared subscription. */
   readonly #groupOf = new Map<Subscription, RoutedGroup>();
@@ -161,9 +162,16 @@ export class Routing {
   /**
    * @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach
    * @param rights decides which messages a subscriber may receive
+   * @param wheel ends what is kept for readers of levels; undefined: it is kept until many subscriptions have changed
    */
-  constructor(settings: SharedSettings, maxWeight: number, rights: ReceivingRights = ALL_RIGHTS) {
+  constructor(
+    settings: SharedSettings,
+    maxWeight: number,
+    rights: ReceivingRights = ALL_RIGHTS,
+    wheel?: Pick<TimingWheel, 'armLater'>
+  ) {
     this.#settings = settings;
+    this.#tree = new FilterTree(wheel);
     this.#rights = rights;
     this.#cache = new RouteCache({ maxWeight, onRemove: (route) => this.#clearRoute(route) });
   }
@@ -195,7 +203,7 @@ export class Routing {
    * @returns undefined: there are mount points, so filters are not as their clients see them
    */
   matching(topic: string): Subscription[] | undefined {
-    if (this.#mounted > 0) return undefined;
+    if (this.#mounted.size > 0) return undefined;
     const found: Routed[] = [];
     this.#index.match(topic, found);
     return found.flatMap((routed) => (routed instanceof RoutedGroup ? routed.members : routed));
@@ -228,7 +236,7 @@ export class Routing {
   add(subscription: Subscription): void {
     const shared = parseSharedFilter(subscription.filter);
     this.count++;
-    if (subscription.subscriber.mountpoint !== '') this.#mounted++;
+    if (subscription.subscriber.mountpoint !== '') this.#mounted.add(subscription);
     if (typeof shared === 'object') {
       this.sharedCount++;
       const group = this.#groupFor(shared, subscription.subscriber);
@@ -275,7 +283,7 @@ export class Routing {
     this.#rights.forget(subscription);
     const group = this.#groupOf.get(subscription);
     this.count--;
-    if (subscription.subscriber.mountpoint !== '') this.#mounted--;
+    this.#mounted.delete(subscription);
     if (group !== undefined) {
       this.sharedCount--;
       this.#groupOf.delete(subscription);

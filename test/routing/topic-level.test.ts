@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Pace } from '../../lib/base/pace.ts';
+import type { Timer } from '../../lib/base/timing-wheel.ts';
 import { createBroker } from '../../lib/index.ts';
 import { RetainedStore } from '../../lib/retained/retained-store.ts';
 import { FilterTree } from '../../lib/routing/filter-tree.ts';
@@ -209,5 +210,32 @@ describe('Levels of the topic tree', () => {
     for (let at = 0; at < 100_000; at++) tree.add('b');
     await read();
     assert.equal(walks, before + 1, 'the tree was discarded');
+  });
+
+  it('discards a tree, and the count of walks, when no level has been read for ten minutes', async () => {
+    let walks = 0;
+    const all = () => {
+      walks++;
+      return [['a/1', 'a/2']];
+    };
+    let unread: Timer | undefined;
+    const tree = new FilterTree({
+      armLater(timer, delayMs) {
+        assert.equal(delayMs, 600_000);
+        unread = timer;
+      }
+    });
+    const read = async (count: number) => {
+      walks = 0;
+      for (let level = 0; level < count; level++) await tree.level('', WHOLE, all, unhurried());
+      return walks;
+    };
+    assert.equal(await read(19), 19);
+    unread?.ring(0);
+    assert.equal(await read(20), 20, 'walks of another time do not count');
+    assert.ok((await read(10)) < 10, 'a tree was made');
+    assert.equal(await read(10), 0);
+    unread?.ring(0);
+    assert.equal(await read(10), 10, 'the tree was discarded');
   });
 });
