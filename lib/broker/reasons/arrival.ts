@@ -118,7 +118,7 @@ export class Arrival {
       clientId: clientId === undefined ? undefined : cut(clientId),
       publisher: publisher === undefined ? undefined : cut(publisher),
       rule: rule === undefined ? undefined : cut(rule),
-      at: at ?? now,
+      at: Math.min(at ?? now, now), // the clock of the computer that asks may be fast
       precision: at === undefined ? Infinity : precisionOf(at),
       now,
       hasFilter: (filter) => subscriptions?.get(filter) !== undefined,
@@ -242,8 +242,7 @@ export class Arrival {
   /** Tell whether the records of the time of the question are kept; of a question without a time, all. */
   #hasRecordsOf(question: CheckedQuestion): boolean {
     const { reasons: log } = this.#services;
-    if (log.maxBytes === 0 || question.at < this.#since || question.at > question.now + question.precision)
-      return false;
+    if (log.maxBytes === 0 || question.at < this.#since) return false;
     return keysOf(question).every((keys) => log.lostAt(keys) <= question.at - question.precision);
   }
 }

@@ -10,7 +10,10 @@ export interface ArrivalQuestion {
   readonly publisher?: string | undefined;
   /** Id of a rule that should have received the message. */
   readonly rule?: string | undefined;
-  /** When it was published, in milliseconds since 1970. Default: now. */
+  /**
+   * When it was published, in milliseconds since 1970: a whole minute or second is taken as approximate, and a time in the future as now.
+   * Absent: at any time until now, so what is over is a cause as well.
+   */
   readonly at?: number | undefined;
 }
 
@@ -18,6 +21,6 @@ export interface ArrivalQuestion {
 export interface ArrivalAnswer {
   /** False if records of the time of the question are no longer kept, or a search was cut off: there may be other causes. */
   readonly isComplete: boolean;
-  /** The nearest to the time of the question first. */
+  /** What is over is last, then what is far from the time of the question, then what is only about the connection of a client. */
   readonly causes: readonly Cause[];
 }

@@ -86,11 +86,15 @@ export const REASONS: readonly Operation[] = [
       clientid: optional(text('The client that should have received the message')),
       publisher: optional(text('The client that published it; empty: the app that runs the broker')),
       rule: optional(text('The rule that should have received it')),
-      at: optional(integer('When it was published, in milliseconds since 1970. Default: now'))
+      at: optional(
+        integer(
+          'When it was published, in milliseconds since 1970; a time in the future counts as now. Default: any time until now'
+        )
+      )
     }),
     data: objectOf({
       is_complete: flag('False if records of that time are no longer kept, or not everything was searched'),
-      causes: listOf(CAUSE, 'The causes, the nearest to that time first')
+      causes: listOf(CAUSE, 'The causes: what holds before what is over, what is near to that time before what is not')
     }),
     example: {
       query: { topic: 'plant/1/temperature', clientid: 'panel' },
