@@ -33,7 +33,7 @@ function levelOf(topic: Value, number?: number | bigint): Value {
 
 function payloadAt(payload: Value, path?: string): Value {
   if (path === undefined) return payload;
-  return valueAt(path.split('.'), typeof payload === 'string' ? decodeJson(payload) : payload);
+  return valueAt(path.split('.'), typeof payload === 'string' ? decodeJson(payload) : payload, decodeJson);
 }
 
 /** A function of a list of objects with `topic` and `qos`. @param covers whether the topic of an object is a match */

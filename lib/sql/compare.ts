@@ -89,9 +89,9 @@ function orderLists(left: readonly Value[], right: readonly Value[], level: numb
 /** Objects are ordered by the number of keys, then by the keys, then by the values. */
 function orderObjects(left: ValueObject, right: ValueObject, level: number): number {
   checkLevel(level);
-  const leftKeys = Object.keys(left).sort(compareStrings);
-  const rightKeys = Object.keys(right).sort(compareStrings);
+  const [leftKeys, rightKeys] = [Object.keys(left), Object.keys(right)];
   if (leftKeys.length !== rightKeys.length) return leftKeys.length - rightKeys.length;
+  for (const keys of [leftKeys, rightKeys]) keys.sort(compareStrings);
   for (const [index, key] of leftKeys.entries()) {
     const difference = compareStrings(key, rightKeys[index]);
     if (difference !== 0) return difference;

@@ -104,7 +104,9 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
       evaluate: (scope) => {
         const [topic, filter] = [left(scope), right(scope)];
         if (topic === undefined || filter === undefined) return false;
-        return matchTopic(topicOf(topic), topicOf(filter));
+        const [name, matched] = [topicOf(topic), topicOf(filter)];
+        scope.compared(name, matched);
+        return matchTopic(name, matched);
       }
     };
   }

@@ -34,7 +34,7 @@ export interface Semantics<Input, V> {
   /** IN and NOT IN. */
   membership(isNegated: boolean, subject: Compiled<Input, V>, items: readonly Compiled<Input, V>[]): Closure<Input, V>;
   /** Check whether `CASE a WHEN b` takes the branch. */
-  isEqual(subject: V, when: V): boolean;
+  isEqual(subject: V, when: V, input: Input): boolean;
   /** Check whether `CASE WHEN a` takes the branch. */
   isTrue(when: V): boolean;
   /** The fault of an expression after CASE WHEN that can never be true. */
@@ -132,7 +132,8 @@ function compileCase<Input, V>(node: Case, context: ExpressionContext<Input, V>)
     evaluate: (input) => {
       const sought = subject?.(input);
       for (const { when, result } of branches)
-        if (subject === undefined ? isTrue(when(input)) : isEqual(sought as V, when(input))) return result(input);
+        if (subject === undefined ? isTrue(when(input)) : isEqual(sought as V, when(input), input))
+          return result(input);
       return otherwise === undefined ? absent : otherwise(input);
     }
   };

@@ -32,18 +32,18 @@ export const EVENTS: Semantics<Scope, Value> = {
   binary: {
     AND: operator((left, right) => (scope) => left(scope) === true && right(scope) === true),
     OR: operator((left, right) => (scope) => left(scope) === true || right(scope) === true),
-    '=': operator((left, right) => (scope) => equals(left(scope), right(scope))),
-    '!=': operator((left, right) => (scope) => !equals(left(scope), right(scope))),
-    '<': operator((left, right) => (scope) => compare(left(scope), right(scope)) < 0),
-    '>': operator((left, right) => (scope) => compare(left(scope), right(scope)) > 0),
-    '<=': operator((left, right) => (scope) => compare(left(scope), right(scope)) <= 0),
-    '>=': operator((left, right) => (scope) => compare(left(scope), right(scope)) >= 0),
+    '=': comparison(equals),
+    '!=': comparison((left, right) => !equals(left, right)),
+    '<': comparison((left, right) => compare(left, right) < 0),
+    '>': comparison((left, right) => compare(left, right) > 0),
+    '<=': comparison((left, right) => compare(left, right) <= 0),
+    '>=': comparison((left, right) => compare(left, right) >= 0),
     '+': operator((left, right) => (scope) => scope.counted(add(left(scope), right(scope)))),
     '-': operator((left, right) => (scope) => subtract(left(scope), right(scope))),
     '*': operator((left, right) => (scope) => multiply(left(scope), right(scope))),
     '/': operator((left, right) => (scope) => divide(left(scope), right(scope))),
-    div: operator((left, right) => (scope) => divideIntegers('div', left(scope), right(scope))),
-    mod: operator((left, right) => (scope) => divideIntegers('mod', left(scope), right(scope)))
+    div: division('div'),
+    mod: division('mod')
   },
   range(from, to) {
     const length = Math.max(0, to - from + 1); // consumers of the output may change the list, so each event gets its own
@@ -54,13 +54,42 @@ export const EVENTS: Semantics<Scope, Value> = {
     const evaluates = items.map((item) => item.evaluate);
     return (scope) => {
       const value = evaluate(scope);
-      return evaluates.some((item) => isSame(value, item(scope))) !== isNegated;
+      return evaluates.some((item) => isCountedSame(value, item(scope), scope)) !== isNegated;
     };
   },
-  isEqual: isSame,
+  isEqual: isCountedSame,
   isTrue: (value) => value === true,
   absent: undefined
 };
+
+/** Strings up to this length are compared without counting the work. */
+const SHORT = 64;
+
+/** True if comparing a value may take long. */
+function isLarge(value: Value): boolean {
+  return typeof value === 'string' ? value.length > SHORT : typeof value === 'object';
+}
+
+function comparison(compares: (left: Value, right: Value) => boolean): Operator {
+  return operator((left, right) => (scope) => {
+    const [a, b] = [left(scope), right(scope)];
+    if (isLarge(a)) scope.compared(a, b);
+    return compares(a, b);
+  });
+}
+
+function division(name: 'div' | 'mod'): Operator {
+  return operator((left, right) => (scope) => {
+    const value = left(scope);
+    scope.divided(value);
+    return divideIntegers(name, value, right(scope));
+  });
+}
+
+function isCountedSame(left: Value, right: Value, scope: Scope): boolean {
+  if (isLarge(left)) scope.compared(left, right);
+  return isSame(left, right);
+}
 
 type Operator = NonNullable<Semantics<Scope, Value>['binary']['=']>;
 

@@ -8,9 +8,9 @@ import type { FunctionWork } from './functions/function.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
-import { SqlFailure, tooHeavy } from './sql-error.ts';
+import { checkLevel, SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
-import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.ts';
+import { type KnownWeights, MAX_WEIGHT, type Weighs, weightInLevels, weightOf } from './weight.ts';
 
 /**
  * Maximum number of characters, bytes and elements that a statement reads and creates for one event, and maximum total
@@ -139,6 +139,26 @@ export class Scope implements FunctionWork {
   }
 
   /**
+   * Count the comparison of two values, before it is done: the characters of the shorter string, or the weight of both lists or objects, whose members are
+   * sorted. Other values are compared in constant time. @throws SqlFailure if the event exceeds its limit
+   */
+  compared(left: Value, right: Value): void {
+    if (typeof left === 'string') {
+      if (typeof right === 'string') this.#take(Math.min(left.length, right.length));
+    } else if (typeof left === 'object' && typeof right === 'object' && left !== null && right !== null)
+      for (const value of [left, right]) {
+        const weight = weightInLevels(value, this.#limits.characters, (this.#weights ??= new Map()));
+        checkLevel(weight === Infinity ? Infinity : 0);
+        this.#take(weight);
+      }
+  }
+
+  /** Count the bits of an integer that is divided, because this takes long for many digits. @throws SqlFailure if the event exceeds its limit */
+  divided(value: Value): void {
+    if (typeof value === 'bigint') this.#take(4 * value.toString(16).length);
+  }
+
+  /**
    * Count the work of a regular expression. @param work number of its parts times the characters of the text @throws
    * SqlFailure if the event exceeds its limit
    */
@@ -198,7 +218,7 @@ export class Scope implements FunctionWork {
   }
 
   #weigh(value: object, what: string): number {
-    const light = weightOf(value, MAX_LIGHT);
+    const light = weightOf(value, MAX_LIGHT, this.#weights); // enumerating the keys of a large part that is known takes milliseconds
     if (light <= MAX_LIGHT) return light;
     const weight = weightOf(value, MAX_WEIGHT, (this.#weights ??= new Map()));
     if (weight > MAX_WEIGHT) throw tooHeavy(what);

@@ -31,14 +31,20 @@ export function isHeavier(value: unknown, most: number): boolean {
  * @returns more than `most` if the value is heavier; this is not necessarily its weight
  */
 export function weightOf(value: unknown, most: number, known?: KnownWeights): number {
+  const weight = weightInLevels(value, most, known);
+  return weight === Infinity ? most + 1 : weight;
+}
+
+/** Measure a weight as `weightOf` does. Infinity: the value has more than 1,000 levels. */
+export function weightInLevels(value: unknown, most: number, known?: KnownWeights): number {
   return most - left(value, most, 0, known);
 }
 
-/** The remainder of a bound; negative if the value is heavier. */
+/** The remainder of a bound; negative if the value is heavier, -Infinity if it has too many levels. */
 function left(value: unknown, most: number, level: number, known: KnownWeights | undefined): number {
   if (typeof value === 'string') return most - value.length - 2;
   if (typeof value !== 'object' || value === null) return most - 8;
-  if (level > MAX_LEVELS) return -1;
+  if (level > MAX_LEVELS) return -Infinity;
   const weight = known?.get(value);
   if (weight !== undefined) return most - weight;
   let rest = most - 2;

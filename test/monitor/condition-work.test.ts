@@ -72,6 +72,11 @@ function segmentedBy(run: () => void): number {
   return count;
 }
 
+/** A condition in which a condition occurs many times. */
+function many(condition: string): string {
+  return Array(40).fill(condition).join(' OR ');
+}
+
 /** Evaluate a condition. @returns why it has failed; undefined if it has not */
 async function failureOf(where: string, columns: Readonly<Record<string, Value>>): Promise<string | undefined> {
   const condition = await compileCondition(where, FACTS);
@@ -92,6 +97,45 @@ const TEXTS: Readonly<Record<string, Value>> = {
   json: JSON.stringify({ a: LONG })
 };
 
+const objectOf = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, at) => [`key ${at}`, at]));
+const textOf = (end: string) => 'x'.repeat(300_000) + end;
+const LARGE: Readonly<Record<string, Value>> = {
+  text: textOf(''),
+  bytes: Buffer.alloc(300_000, 0xff),
+  list: Array.from({ length: 300_000 }, (_, index) => index),
+  object: objectOf(20_000)
+};
+
+/** The functions that read no more than a bounded part of an argument, at least in one place. */
+const CONSTANT = [
+  // they take a part of it
+  ...['coalesce', 'sublist', 'map', 'map_get', 'mget'],
+  // they look at its type
+  ...['is_array', 'is_bool', 'is_float', 'is_int', 'is_map', 'is_not_null', 'is_null', 'is_num', 'is_str'],
+  // they compare it with a small value
+  ...['contains', 'eq'],
+  // they know the length of a string or a list
+  'is_empty',
+  // they replace what is not an object
+  ...['map_put', 'mput']
+];
+
+/** Comparisons and copies of two values that differ at their ends only, or not at all. */
+const LONG_WORK = [
+  ...['=', '!=', '<', '>', '<=', '>='].flatMap((operator) => [`o ${operator} p`, `t ${operator} u`]),
+  ...['o IN (p, 1)', 't IN (u)', 'o NOT IN (p)', 't =~ u'],
+  ...['CASE o WHEN p THEN 2 ELSE 3 END = 1', 'CASE t WHEN u THEN 2 ELSE 3 END = 1'],
+  ...['eq(o, p)', 'eq(t, u)', 'contains(o, objects)', 'contains(t, texts)'],
+  ...[
+    "map_put('a', 1, o) = 1",
+    "map_put('o.a', 1, outer) = 1",
+    "mput('a', 1, o) = 1",
+    'map_size(o) = 1',
+    'is_empty(o)'
+  ],
+  ...['n div m = 1', 'n mod m = 1', 'div(n, m) = 1', 'mod(n, m) = 1']
+];
+
 describe('Work of conditions', () => {
   it('bounds the characters that every function finds as readers see them, in each argument', async () => {
     const columns = { two: [1, 2], few: { a: 1 }, topic: LONG, payload: LONG, clientid: LONG, ...TEXTS };
@@ -108,6 +152,23 @@ describe('Work of conditions', () => {
       assert.ok(count <= MAX_SEGMENTED + 512, `${call} has segmented ${count} characters`);
     }
   });
+
+  it('counts what every function reads of a large argument, unless it takes constant time', async () => {
+    const uncounted = new Set<string>();
+    for (const row of functions)
+      for (const call of Object.keys(LARGE).flatMap((column) => callsWith(row, column)))
+        if ((await failureOf(many(`${call} = 'z'`), LARGE)) === undefined) uncounted.add(row.name);
+    assert.deepEqual([...uncounted].sort(), CONSTANT.toSorted());
+  });
+
+  for (const one of LONG_WORK)
+    it(`counts the work of ${one}, because people who may only read could block the broker with it`, async () => {
+      const [o, p] = [objectOf(5_000), objectOf(5_000)];
+      const [t, u] = [textOf('1'), textOf('2')];
+      const more = { objects: [p], texts: [u], outer: { o }, n: 7n ** 20_000n, m: 3n ** 9_000n };
+      const failure = await failureOf(many(`(${one}) = 'never'`), { o, p, t, u, ...more });
+      assert.match(failure ?? '', /reads and makes more than 262144 characters/);
+    });
 
   it('counts the texts that sprintf() reads, also if little of them is shown', async () => {
     const columns = { text: 'x'.repeat(100_000) };

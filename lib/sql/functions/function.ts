@@ -28,6 +28,14 @@ export interface FunctionWork {
   readText(text: string): string;
   /** Count a text whose characters are found as grapheme clusters. @returns the text @throws SqlFailure as above */
   segmentText(text: string): string;
+  /** Count the comparison of two values, before it is done. @throws SqlFailure as above */
+  compared(left: Value, right: Value): void;
+  /** Count the division of an integer. @throws SqlFailure as above */
+  divided(value: Value): void;
+  /** Count the members of an object that are copied or listed. @throws SqlFailure as above */
+  copied(members: number): void;
+  /** Decode JSON, each text only once for an event. Undefined: the text is not valid JSON. */
+  decode(text: string): Value;
 }
 
 /** A regular expression that matches in time proportional to the text and to the number of its parts. */

@@ -4,10 +4,10 @@
 
 import { bounded } from '../arithmetic.ts';
 import { isSame } from '../compare.ts';
-import { decodeJson, stringOf } from '../json.ts';
+import { stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, isList, isObject, kindOf, own, setKey, type Value, type ValueObject } from '../values.ts';
-import { family } from './function.ts';
+import { type FunctionWork, family } from './function.ts';
 
 type Items = readonly Value[];
 
@@ -24,29 +24,38 @@ function part(start: number | bigint, length: number | bigint, list: Items): Val
   return list.slice(from, from + Number(length));
 }
 
+/** Decodes JSON. Undefined: the text is not valid JSON. */
+type Decode = (text: string) => Value;
+
 /** The object that a value is or encodes as JSON; undefined for other values. */
-function objectIn(value: Value): ValueObject | undefined {
-  const object = typeof value === 'string' ? decodeJson(value) : value;
+function objectIn(value: Value, decode: Decode): ValueObject | undefined {
+  const object = typeof value === 'string' ? decode(value) : value;
   return isObject(object) ? object : undefined;
 }
 
 /** The value at a sequence of keys in an object; JSON text along the path is decoded. */
-export function valueAt(keys: readonly string[], value: Value, fallback?: Value): Value {
+export function valueAt(keys: readonly string[], value: Value, decode: Decode, fallback?: Value): Value {
   let object = isObject(value) ? value : undefined;
   let found: Value;
   for (const key of keys) {
     found = object === undefined ? undefined : own(object, key);
     if (found === undefined) return fallback;
-    object = objectIn(found);
+    object = objectIn(found, decode);
   }
   return found;
 }
 
+function decodeBy(work: FunctionWork): Decode {
+  return (text) => work.decode(text);
+}
+
 /** A copy of an object with the value set at a path. Non-objects along the path are replaced by objects. */
-function put(keys: readonly string[], value: Value, target: Value): Value {
+function put(work: FunctionWork, keys: readonly string[], value: Value, target: Value): Value {
   if (keys.length === 0) return value;
-  const object = { ...objectIn(target) };
-  setKey(object, keys[0], put(keys.slice(1), value, own(object, keys[0])));
+  const present = objectIn(target, decodeBy(work)) ?? {};
+  work.copied(Object.keys(present).length);
+  const object = { ...present };
+  setKey(object, keys[0], put(work, keys.slice(1), value, own(object, keys[0])));
   return object;
 }
 
@@ -66,11 +75,17 @@ function joined(separator: Value, list: Value): Value {
   return bounded(length, () => texts.join(between));
 }
 
-function isEmpty(value: Value): boolean {
+function isEmpty(work: FunctionWork, value: Value): boolean {
   if (value === undefined || value === null || value === '') return true;
-  return isList(value) || value instanceof Uint8Array
-    ? value.length === 0
-    : isObject(value) && Object.keys(value).length === 0;
+  if (isList(value) || value instanceof Uint8Array) return value.length === 0;
+  return isObject(value) && memberCount(work, value) === 0;
+}
+
+/** The number of members of an object, which JavaScript has to list. */
+function memberCount(work: FunctionWork, object: ValueObject): number {
+  const { length } = Object.keys(object);
+  work.copied(length);
+  return length;
 }
 
 export const LIST_FUNCTIONS = family('lists and objects', [
@@ -127,7 +142,12 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     returns: 'boolean',
     about: "Whether a value is in a list; 1 is neither '1' nor 1.0.",
     scans: 1,
-    run: (value: Value, list: Items) => list.some((item) => isSame(value, item))
+    countsWork: true,
+    run: (work: FunctionWork, value: Value, list: Items) =>
+      list.some((item) => {
+        work.compared(value, item);
+        return isSame(value, item);
+      })
   },
   {
     name: 'map_get',
@@ -136,7 +156,9 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     weighs: 'part',
     about: 'The value at a path with dots in an object or its JSON text, or else the third argument.',
     isTotal: true,
-    run: (path: string, object: Value, fallback: Value) => valueAt(path.split('.'), object, fallback)
+    countsWork: true,
+    run: (work: FunctionWork, path: string, object: Value, fallback: Value) =>
+      valueAt(path.split('.'), object, decodeBy(work), fallback)
   },
   {
     name: 'map_put',
@@ -145,8 +167,9 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     weighs: 'sum',
     about:
       'A copy of an object with a value at a path with dots; non-objects along the path are replaced, and an absent value changes nothing.',
-    run: (path: string, value: Value, target: Value) =>
-      value === undefined ? target : put(path.split('.'), value, target)
+    countsWork: true,
+    run: (work: FunctionWork, path: string, value: Value, target: Value) =>
+      value === undefined ? target : put(work, path.split('.'), value, target)
   },
   {
     name: 'mget',
@@ -155,7 +178,9 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     weighs: 'part',
     about: 'The value of a key, which may contain dots, or else the third argument.',
     isTotal: true,
-    run: (key: string, object: Value, fallback: Value) => valueAt([key], object, fallback)
+    countsWork: true,
+    run: (work: FunctionWork, key: string, object: Value, fallback: Value) =>
+      valueAt([key], object, decodeBy(work), fallback)
   },
   {
     name: 'mput',
@@ -163,7 +188,9 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     returns: 'any',
     weighs: 'sum',
     about: 'An object with a value for a key, which may contain dots; otherwise as map_put.',
-    run: (key: string, value: Value, target: Value) => (value === undefined ? target : put([key], value, target))
+    countsWork: true,
+    run: (work: FunctionWork, key: string, value: Value, target: Value) =>
+      value === undefined ? target : put(work, [key], value, target)
   },
   {
     name: 'map_keys',
@@ -186,7 +213,8 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     params: ['json'],
     returns: 'integer',
     about: 'Number of keys of an object or its JSON text.',
-    run: (object: Value) => Object.keys(checkedObject('map_size', object)).length
+    countsWork: true,
+    run: (work: FunctionWork, object: Value) => memberCount(work, checkedObject('map_size', object))
   },
   {
     name: 'join_to_string',
@@ -212,6 +240,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     returns: 'boolean',
     about: 'Whether a value is absent, null, or a string, list or object without content.',
     isTotal: true,
+    countsWork: true,
     run: isEmpty
   },
   { name: 'map_new', params: [], returns: 'object', about: 'An empty object.', isTotal: true, run: () => ({}) },

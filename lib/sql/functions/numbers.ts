@@ -2,7 +2,7 @@ import { boundedInteger, divideIntegers, finite, MAX_STRING } from '../arithmeti
 import { orderPlain } from '../compare.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { Float, integerFrom, integerOf, kindOf, type Value } from '../values.ts';
-import { family, type SqlFunctionEntry } from './function.ts';
+import { type FunctionWork, family, type SqlFunctionEntry } from './function.ts';
 
 type Numeric = number | bigint | Float;
 
@@ -60,14 +60,22 @@ export const NUMBER_FUNCTIONS = family('mathematics', [
     params: ['integer', 'integer'],
     returns: 'integer',
     about: 'Quotient, rounded towards zero.',
-    run: (a: Value, b: Value) => divideIntegers('div', a, b)
+    countsWork: true,
+    run: (work: FunctionWork, a: Value, b: Value) => {
+      work.divided(a);
+      return divideIntegers('div', a, b);
+    }
   },
   {
     name: 'mod',
     params: ['integer', 'integer'],
     returns: 'integer',
     about: 'Remainder, with the sign of the first argument.',
-    run: (a: Value, b: Value) => divideIntegers('mod', a, b)
+    countsWork: true,
+    run: (work: FunctionWork, a: Value, b: Value) => {
+      work.divided(a);
+      return divideIntegers('mod', a, b);
+    }
   },
   {
     name: 'eq',
@@ -75,7 +83,11 @@ export const NUMBER_FUNCTIONS = family('mathematics', [
     returns: 'boolean',
     about: 'Whether two values are equal; a string and a number never are.',
     isTotal: true,
-    run: (a: Value, b: Value) => (a === undefined || b === undefined ? a === b : orderPlain(a, b, 0) === 0)
+    countsWork: true,
+    run: (work: FunctionWork, a: Value, b: Value) => {
+      work.compared(a, b);
+      return a === undefined || b === undefined ? a === b : orderPlain(a, b, 0) === 0;
+    }
   },
   {
     name: 'abs',
