@@ -104,7 +104,8 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
       evaluate: (scope) => {
         const [topic, filter] = [left(scope), right(scope)];
         if (topic === undefined || filter === undefined) return false;
-        const [name, matched] = [topicOf(topic), topicOf(filter)];
+        const name = topicOf(topic);
+        const matched = topicOf(filter);
         scope.compared(name, matched);
         return matchTopic(name, matched);
       }

@@ -32,12 +32,30 @@ export const EVENTS: Semantics<Scope, Value> = {
   binary: {
     AND: operator((left, right) => (scope) => left(scope) === true && right(scope) === true),
     OR: operator((left, right) => (scope) => left(scope) === true || right(scope) === true),
-    '=': comparison(equals),
-    '!=': comparison((left, right) => !equals(left, right)),
-    '<': comparison((left, right) => compare(left, right) < 0),
-    '>': comparison((left, right) => compare(left, right) > 0),
-    '<=': comparison((left, right) => compare(left, right) <= 0),
-    '>=': comparison((left, right) => compare(left, right) >= 0),
+    '=': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return equals(value, counted(scope, value, right(scope)));
+    }),
+    '!=': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return !equals(value, counted(scope, value, right(scope)));
+    }),
+    '<': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return compare(value, counted(scope, value, right(scope))) < 0;
+    }),
+    '>': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return compare(value, counted(scope, value, right(scope))) > 0;
+    }),
+    '<=': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return compare(value, counted(scope, value, right(scope))) <= 0;
+    }),
+    '>=': operator((left, right) => (scope) => {
+      const value = left(scope);
+      return compare(value, counted(scope, value, right(scope))) >= 0;
+    }),
     '+': operator((left, right) => (scope) => scope.counted(add(left(scope), right(scope)))),
     '-': operator((left, right) => (scope) => subtract(left(scope), right(scope))),
     '*': operator((left, right) => (scope) => multiply(left(scope), right(scope))),
@@ -70,12 +88,10 @@ function isLarge(value: Value): boolean {
   return typeof value === 'string' ? value.length > SHORT : typeof value === 'object';
 }
 
-function comparison(compares: (left: Value, right: Value) => boolean): Operator {
-  return operator((left, right) => (scope) => {
-    const [a, b] = [left(scope), right(scope)];
-    if (isLarge(a)) scope.compared(a, b);
-    return compares(a, b);
-  });
+/** Count the comparison of two values, if it may take long. @returns the right one */
+function counted(scope: Scope, left: Value, right: Value): Value {
+  if (isLarge(left)) scope.compared(left, right);
+  return right;
 }
 
 function division(name: 'div' | 'mod'): Operator {
@@ -87,8 +103,7 @@ function division(name: 'div' | 'mod'): Operator {
 }
 
 function isCountedSame(left: Value, right: Value, scope: Scope): boolean {
-  if (isLarge(left)) scope.compared(left, right);
-  return isSame(left, right);
+  return isSame(left, counted(scope, left, right));
 }
 
 type Operator = NonNullable<Semantics<Scope, Value>['binary']['=']>;
