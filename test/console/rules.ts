@@ -91,6 +91,47 @@ describeConsole(
       await tab.close();
     });
 
+    it('keeps what a person types in a rule while the rule is being saved', async () => {
+      const { rules, streams } = served.broker;
+      await rules.create({ id: 'typed', sql: 'SELECT payload FROM "typed"', actions: [{ name: 'do_nothing' }] });
+      await streams.create('CREATE STREAM typed () WITH (DATASOURCE="typed", FORMAT="JSON")');
+      await streams.rules.create({ id: 'typed', sql: 'SELECT * FROM typed', actions: [{ nop: {} }] });
+      for (const [address, more, label] of [
+        ['rule', undefined, 'Description'],
+        ['stream-rule', 'Name, tags and options', 'Name']
+      ] as const) {
+        const tab = await served.open(`${address}?id=typed`);
+        const { page } = tab;
+        let answer = () => {};
+        const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+        await page.route(/\/rules\/typed$/, async (route) => {
+          if (route.request().method() === 'PUT') await isAnswered;
+          await route.continue();
+        });
+        if (more !== undefined) await page.getByText(more).click();
+        const field = page.getByLabel(label, { exact: true });
+        const save = page.getByRole('button', { name: 'Save', exact: true });
+        await field.fill('sent');
+        const sent = page.waitForRequest((request) => request.method() === 'PUT' && /typed$/.test(request.url()));
+        await save.click();
+        await sent;
+        await field.fill('sent, and more');
+        const saved = page.getByText(/was saved|was updated/);
+        answer();
+        await saved.first().waitFor();
+        assert.equal(await field.inputValue(), 'sent, and more');
+        await page.unrouteAll();
+        await save.click();
+        await page.getByText('There are no changes').waitFor();
+        assert.equal(await field.inputValue(), 'sent, and more');
+        assert.deepEqual(tab.faults, []);
+        await tab.close();
+      }
+      assert.equal((await rules.get('typed'))?.description, 'sent, and more');
+      await streams.rules.delete('typed');
+      await rules.delete('typed');
+    });
+
     it('offers the resources that an action can use and makes one in its form, and warns of placeholders without a value', async () => {
       await using server = await startConsole({}, { rules: { resources: [webHook()] } });
       const tab = await openTab(`http://127.0.0.1:${server.port}/rule`);

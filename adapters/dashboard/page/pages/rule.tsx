@@ -153,7 +153,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
         const params = { id: base.id };
         const present = (await get('/rules/{id}', { params })) as RuleRow;
         if (!replaces && !draft.isUpToDate(present)) return;
-        draft.take((await request('PUT', '/rules/{id}', { params, body })).data as RuleRow);
+        draft.take((await request('PUT', '/rules/{id}', { params, body })).data as RuleRow, typed);
         onSaved();
       }
       notify(R.saved);

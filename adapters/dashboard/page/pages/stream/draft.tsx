@@ -96,7 +96,7 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
       const path = `/rules/${encodeURIComponent(base.id)}`;
       if (!replaces && !draft.isUpToDate((await streams('GET', path)) as StreamRule)) return;
       notify(`${await streams('PUT', path, { body })}`);
-      draft.take((await streams('GET', path)) as StreamRule);
+      draft.take((await streams('GET', path)) as StreamRule, typed);
       onSaved();
     } catch (thrown) {
       setError(thrown);

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useUnsaved } from '../../app/place.ts';
 import { isAdministrator } from '../../app/session.ts';
 
@@ -16,8 +16,11 @@ export interface Draft<Row, Typed> {
   readonly isChanged: boolean;
   change(changes: Partial<Typed>): void;
   failed(error: unknown): void;
-  /** Begin again with what is saved. */
-  take(row: Row): void;
+  /**
+   * Begin again with what is saved.
+   * @param sent what was saved: the draft stays if the person has typed on meanwhile. Default: it is replaced
+   */
+  take(row: Row, sent?: Typed): void;
   /** Compare with what is saved now. @returns false: another person has changed it, so that this person decides */
   isUpToDate(present: Row): boolean;
   /** Forget the changes, because they were saved. */
@@ -37,12 +40,18 @@ export function useDraft<Row, Typed extends object>(
   const [error, setError] = useState<unknown>();
   const isEdited = !isSame(typed, typedOf(base));
   const forget = useUnsaved(isEdited && isAdministrator.value);
-  const take = (saved: Row) => {
-    const next = typedOf(saved);
-    setBase(saved);
-    if (textOf(next) !== textOf(typed)) setVersion((before) => before + 1);
+  const latest = useRef(typed); // also for a request that began before the person typed on
+  const type = (next: Typed) => {
+    latest.current = next;
     setTyped(next);
+  };
+  const take = (saved: Row, sent = latest.current) => {
+    setBase(saved);
     setNewer(undefined);
+    if (!isSame(sent, latest.current)) return;
+    const next = typedOf(saved);
+    if (textOf(next) !== textOf(sent)) setVersion((before) => before + 1);
+    type(next);
   };
   const isUpToDate = (present: Row) => {
     if (isSame(typedOf(present), typedOf(base))) return true;
@@ -55,7 +64,7 @@ export function useDraft<Row, Typed extends object>(
     else take(row);
   }, [row]);
   const change = (changes: Partial<Typed>) => {
-    setTyped((before) => ({ ...before, ...changes }));
+    type({ ...latest.current, ...changes });
     setError(undefined);
   };
   const isChanged = base === undefined || isEdited;
