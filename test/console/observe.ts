@@ -230,6 +230,47 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await tab.close();
   });
 
+  it('shows more topics of a level after its first page has come behind a later one', async () => {
+    for (let at = 100; at < 350; at++) await served.broker.publish(`many/${at}`, 'x', { retain: true });
+    const tab = await served.open('topics');
+    const { page } = tab;
+    await page.getByRole('treeitem', { name: 'many' }).locator('.tree-mark').click();
+    const more = page.getByRole('treeitem', { name: 'Show more' });
+    await page.getByRole('treeitem', { name: /^100/ }).waitFor();
+    const toEnd = () =>
+      page.locator('.tree').evaluate((element: { scrollTop: number }) => (element.scrollTop = 100_000));
+    await toEnd();
+    await more.waitFor();
+    const ofLevel = (isFirst: boolean) => (url: URL) =>
+      /\/x\/topics$/.test(url.pathname) &&
+      url.searchParams.get('prefix') === 'many/' &&
+      isFirst !== url.searchParams.has('cursor');
+    let answer = () => {};
+    const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(ofLevel(true), async (route) => {
+      await isAnswered;
+      await route.continue();
+    });
+    const later = page.waitForResponse((response) => ofLevel(false)(new URL(response.url())));
+    // both buttons are pressed before the page is drawn again
+    await page.evaluate(`
+      const more = [...document.querySelectorAll('[role=treeitem]')].find((row) => /Show more/.test(row.textContent));
+      [...document.querySelectorAll('.tree-foot button')].at(-1).click();
+      more.click();
+    `);
+    await later;
+    const first = page.waitForResponse((response) => ofLevel(true)(new URL(response.url())));
+    answer();
+    await first;
+    await toEnd();
+    await more.click();
+    await toEnd();
+    await page.getByRole('treeitem', { name: /^299/ }).waitFor({ state: 'attached' });
+    assert.deepEqual(tab.faults, []);
+    await page.unrouteAll();
+    await tab.close();
+  });
+
   it('shows topics that are published while the page is open, marked, without retained messages and subscriptions', async () => {
     const client = await served.broker.connect({ clientId: 'publisher' });
     const tab = await served.open('topics');

@@ -9,12 +9,13 @@ const MAX_AGAIN = 1_000;
 /** Loads levels of the topic tree, one page at a time. */
 export function useLevels() {
   const [levels, setLevels] = useState<ReadonlyMap<string, Level>>(new Map());
-  const asked = useRef(new Set<string>());
+  /** The cursors that were asked for, by the prefix of the level; undefined: the first page. */
+  const asked = useRef(new Map<string, Set<string | undefined>>());
   const load = async (prefix: string, cursor?: string, limit = ROWS) => {
-    const key = `${prefix} ${cursor}`;
-    if (asked.current.has(key)) return;
     const round = asked.current;
-    round.add(key);
+    const cursors = round.get(prefix) ?? new Set();
+    if (cursors.has(cursor)) return;
+    round.set(prefix, cursors.add(cursor));
     const set = (change: Partial<Level>) =>
       setLevels((before) => {
         const level = before.get(prefix) ?? { rows: [], cursor: undefined, isLoading: true, error: undefined };
@@ -26,20 +27,21 @@ export function useLevels() {
         query: { prefix: prefix === '' ? undefined : prefix, _limit: limit, cursor }
       });
       if (round !== asked.current) return; // the level is being loaded again
+      if (cursor === undefined) round.set(prefix, new Set([undefined])); // the pages after it can be asked for again
       setLevels((before) => {
         const isWhole = cursor === undefined && meta?.cursor === undefined && data.length <= ROWS;
         const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...inOrder(data, isWhole)];
         return new Map(before).set(prefix, { rows, cursor: meta?.cursor, isLoading: false, error: undefined });
       });
     } catch (error) {
-      round.delete(key);
+      round.get(prefix)?.delete(cursor);
       if (round === asked.current) set({ isLoading: false, error });
     }
   };
   /** Load all levels again, with as many rows as they have. Their rows stay until the new ones have come. */
   const reload = () => {
     if (levels.size === 0) return;
-    asked.current = new Set();
+    asked.current = new Map();
     for (const [prefix, { rows }] of levels)
       void load(prefix, undefined, Math.max(ROWS, Math.min(MAX_AGAIN, rows.length)));
   };
