@@ -14,6 +14,8 @@ const files = readdirSync(join(root, PAGE), { recursive: true, encoding: 'utf8' 
 
 /** Attributes that a reader sees or hears. */
 const SHOWN = /^(aria-label|aria-description|alt|label|placeholder|title)$/;
+/** A string of several words that begins as a sentence or a label does. */
+const WORDS = /^\p{Lu}\p{Ll}+ \p{Ll}+/u;
 const MAX_LINES = { function: 80, file: 400 };
 const MAX_FILES = 25;
 
@@ -37,6 +39,8 @@ function nodesOf(file: string): ts.Node[] {
 function ownTexts(file: string): string[] {
   return nodesOf(file).flatMap((node) => {
     if (ts.isJsxText(node) && /\p{L}{2}/u.test(node.text)) return [`${file}: ${node.text.trim()}`];
+    if (ts.isStringLiteralLike(node) && WORDS.test(node.text) && !file.endsWith('/texts.ts'))
+      return [`${file}: ${node.text}`];
     if (!ts.isJsxAttribute(node) || !SHOWN.test(node.name.getText())) return [];
     const { initializer } = node;
     return initializer !== undefined && ts.isStringLiteral(initializer) && initializer.text !== ''
