@@ -51,13 +51,18 @@ export class Deciders {
     return why === undefined ? DECIDERS.hook : new Decider('authorize_hook', { why });
   }
 
+  /** The rule by which a client may no longer have a subscription. @param filter without mount point and share prefix */
+  ofSubscription(client: RuledClient, filter: string): Decider {
+    const question = { action: 'subscribe', topic: filter, isFilter: true } as const;
+    const found = this.#rules.find('first', client, question) ?? this.#rules.find('last', client, question);
+    return found === undefined ? DECIDERS.unmatched : this.#ruled(found);
+  }
+
   /** The built-in check, or the rule about `$SYS`, that refuses a filter with this reason code. */
   ofFilter(client: RuledClient, filter: string, reasonCode: number): Decider {
-    const topic = innerFilter(filter);
-    const isBySystem = reasonCode === ReasonCode.notAuthorized;
-    for (const place of isBySystem ? (['first', 'last'] as const) : []) {
-      const found = this.#rules.find(place, client, { action: 'subscribe', topic, isFilter: true });
-      if (found !== undefined) return this.#ruled(found);
+    if (reasonCode === ReasonCode.notAuthorized) {
+      const decider = this.ofSubscription(client, innerFilter(filter));
+      if (decider !== DECIDERS.unmatched) return decider;
     }
     return BUILT_IN.get(reasonCode) ?? INVALID_FILTER;
   }

@@ -60,7 +60,6 @@ import type { ListenerHandle } from '../records/listener.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
-import type { Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
 import { Admission } from './admission/admission.ts';
@@ -195,7 +194,7 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites, access });
-    const remove = (session: Session, filter: string) => this.subscribing.withdraw(session, filter);
+    const remove: Subscribing['withdraw'] = (...subscription) => this.subscribing.withdraw(...subscription);
     const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
     const { publishing } = this;
     const subscribed = { access, pressure, routing, sessions, ledger, retainer, rewrites, publishing, sourceReview };

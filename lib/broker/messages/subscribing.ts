@@ -413,7 +413,12 @@ export class Subscribing {
   }
 
   /** Remove a subscription. @param detail why, unless its client has requested it @returns false if there was none */
-  remove(session: Session, filter: string, detail?: string): boolean {
+  remove(
+    session: Session,
+    filter: string,
+    detail?: string,
+    code: 'unsubscribed' | 'subscription_withdrawn' = 'unsubscribed'
+  ): boolean {
     const { events, reasons } = this.#services;
     const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
@@ -422,7 +427,7 @@ export class Subscribing {
     const options = optionsOf(subscription);
     const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter), options };
     this.#host.sessions.removeSubscription(session, subscription);
-    reasons.add('unsubscribed', { clientId: client.clientId, topic: filter, detail });
+    reasons.add(code, { clientId: client.clientId, topic: filter, detail });
     if (events.heard['session.unsubscribed']) events.emit('session.unsubscribed', event);
     return true;
   }
@@ -450,8 +455,8 @@ export class Subscribing {
   }
 
   /** Remove a subscription to which its client no longer has the right. @returns false if there was none */
-  withdraw(session: Session, filter: string): boolean {
-    return this.remove(session, filter, 'the client has lost the right to it');
+  withdraw(session: Session, filter: string, decider: Decider | undefined): boolean {
+    return this.remove(session, filter, decider?.text, 'subscription_withdrawn');
   }
 
   /** Unsubscribe on behalf of a client. @param filter that of the subscription, or the requested one */

@@ -25,7 +25,8 @@ import {
   missedSince,
   precisionOf,
   recordedCause,
-  subscribedAt
+  subscribedAt,
+  wasWithheld
 } from './found-records.ts';
 
 const NAMES: readonly (keyof ArrivalQuestion)[] = ['at', 'clientId', 'publisher', 'rule', 'topic'];
@@ -142,6 +143,7 @@ export class Arrival {
   #missed(all: readonly KeptRecord[], question: CheckedQuestion, topic: string): KeptRecord | undefined {
     const missed = missedSince(all, question);
     if (missed === undefined || question.clientId === undefined) return missed;
+    if (wasWithheld(missed, all, question)) return undefined;
     const retained = this.#state.retainer.messages.lookUp(topic);
     return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
   }
@@ -184,7 +186,7 @@ export class Arrival {
     for (const { code, topic, clientId: owner, since } of records) {
       if (topic === undefined || owner !== clientId || (precision !== Infinity && since > at + precision)) continue;
       if (code === 'subscribed') filters.add(topic);
-      else if (code === 'unsubscribed') filters.delete(topic);
+      else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
     }
     return [...filters];
   }

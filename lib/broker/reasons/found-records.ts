@@ -54,14 +54,21 @@ const SECOND = 1_000;
 const MINUTE = 60_000;
 
 /** The records of subscriptions that ended. */
-const LOSSES = /^(unsubscribed|taken_over|session_ended)$/;
+const LOSSES = /^(unsubscribed|subscription_withdrawn|taken_over|session_ended)$/;
 /** The records after which others are no longer a cause. */
 const ENDS = [
   {
     codes: /^(disconnected_|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
     by: /^(connected|resumed)$/
   },
-  { codes: /^(unsubscribed|subscribe_refused|taken_over|session_ended|no_subscribers)$/, by: /^subscribed$/ },
+  {
+    codes: /^right_withdrawn$/,
+    by: /^(right_restored|subscribed|unsubscribed|subscription_withdrawn|taken_over|session_ended)$/
+  },
+  {
+    codes: /^(unsubscribed|subscription_withdrawn|subscribe_refused|taken_over|session_ended|no_subscribers)$/,
+    by: /^subscribed$/
+  },
   { codes: /^rule_stopped$/, by: /^rule_started$/ }
 ] as const;
 /** The records that repeat another one of the same time, which says more. */
@@ -72,6 +79,14 @@ const SAME_ENDS: Readonly<Partial<Record<RecordedCode, RecordedCode>>> = {
 };
 /** The records of retained messages that are no longer there. */
 const RETAINED_LOSSES = /^retained_/;
+
+/** Tell whether the receiver of a message without a subscriber had a subscription, through which it was not allowed to receive. */
+export function wasWithheld(missed: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+  return all.some((record) => {
+    if (record.code !== 'right_withdrawn' || !isBefore(record, missed) || !fits(record, question)) return false;
+    return (endOf(record, question, all) ?? Infinity) >= missed.at;
+  });
+}
 
 /** The precision of a time that people give: a minute if it is a whole one, otherwise a second. */
 export function precisionOf(at: number): number {

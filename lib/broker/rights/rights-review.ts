@@ -1,4 +1,5 @@
 import type { AccessControl } from '../../access/access-control.ts';
+import type { Decider } from '../../events/deciders.ts';
 import { allowsUnmatched } from '../../events/hooks.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
@@ -6,6 +7,7 @@ import type { Session } from '../../session/session.ts';
 import { innerFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
+import { noteRestored, noteWithdrawn } from './right-records.ts';
 import { hasQueue } from './source-review.ts';
 
 /** Maximum number of subscriptions that are authorized in one turn. */
@@ -17,7 +19,7 @@ interface ReviewHost {
   readonly sessions: SessionIndex;
   readonly routing: Routing;
   /** Remove a subscription. */
-  readonly subscribing: { withdraw(session: Session, filter: string): boolean };
+  readonly subscribing: { withdraw(session: Session, filter: string, decider: Decider): boolean };
   readonly sourceReview: { askNow(session: Session, subscription: Subscription): boolean };
 }
 
@@ -88,10 +90,20 @@ export class RightsReview {
     }
     const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
-    if (ruled ?? this.#staysGranted(session)) access.deliveryRights.restore(subscription);
-    else if (this.#services.settings.aclRemoveSubscriptions && !hasQueue(session))
-      subscribing.withdraw(session, subscription.filter);
-    else access.deliveryRights.revoke(subscription);
+    const isRevoked = access.deliveryRights.isRevoked(subscription);
+    if (ruled ?? this.#staysGranted(session)) {
+      if (!isRevoked) return;
+      access.deliveryRights.restore(subscription);
+      noteRestored(this.#services, subscription);
+      return;
+    }
+    const decider = access.deciders.ofSubscription(client, filter);
+    if (this.#services.settings.aclRemoveSubscriptions && !hasQueue(session))
+      subscribing.withdraw(session, subscription.filter, decider);
+    else if (!isRevoked) {
+      access.deliveryRights.revoke(subscription);
+      noteWithdrawn(this.#services, subscription, decider);
+    }
   }
 
   /** Tell whether a subscription about which no rule decides stays. */

@@ -12,6 +12,7 @@
 
 import type { AccessControl } from '../../access/access-control.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
+import type { Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -24,6 +25,7 @@ import type { SessionIndex } from '../sessions/session-index.ts';
 import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';
 import { requestedFilters } from './filter-requests.ts';
 import { QuestionPool } from './question-pool.ts';
+import { noteRestored, noteWithdrawn } from './right-records.ts';
 
 /** Maximum number of subscriptions that are examined in one turn. */
 const AT_ONCE = 100;
@@ -45,7 +47,7 @@ interface ReviewHost {
   readonly sessions: SessionIndex;
   readonly routing: Routing;
   /** Remove a subscription. */
-  remove(session: Session, filter: string): boolean;
+  remove(session: Session, filter: string, decider: Decider | undefined): boolean;
 }
 
 /** A question about a subscription. */
@@ -416,14 +418,14 @@ export class SourceReview {
     }
     if (isAllowed) this.#accept(session, subscription);
     else if (settings.aclRemoveSubscriptions && !isOutdated && !hasQueue(session)) {
-      this.#host.remove(session, subscription.filter);
+      this.#host.remove(session, subscription.filter, decision?.decider);
       return;
-    } else this.#refuse(subscription);
+    } else this.#refuse(subscription, decision?.decider);
     this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, question.epoch);
   }
 
   /** Apply a failure of sources to decide. What they have refused stays refused, and what other parties allow is unchanged. */
-  #applyFailure(reviewed: Reviewed, { code }: FilterDecision, { epoch, askedMs }: Question): void {
+  #applyFailure(reviewed: Reviewed, { code, decider }: FilterDecision, { epoch, askedMs }: Question): void {
     const { session, subscription } = reviewed;
     const { time, settings } = this.#services;
     const { nowMs } = time;
@@ -441,14 +443,16 @@ export class SourceReview {
       else if (session.client.isPersistent) {
         session.lifecycle.close('source_failed', { reasonCode: ReasonCode.serverBusy }); // DISCONNECT cannot carry 0x88
         return;
-      } else this.#refuse(subscription);
+      } else this.#refuse(subscription, decider);
     }
     this.#track(reviewed, nowMs + Math.min(aclCacheTtl, retryMs), epoch);
   }
 
-  #refuse(subscription: Subscription): void {
+  #refuse(subscription: Subscription, decider: Decider | undefined): void {
     const { access, routing } = this.#host;
-    if (access.deliveryRights.refuse(subscription)) routing.changed(subscription.filter);
+    if (!access.deliveryRights.refuse(subscription)) return;
+    noteWithdrawn(this.#services, subscription, decider);
+    routing.changed(subscription.filter);
   }
 
   #ruled({ client }: Session, subscription: Subscription): boolean | undefined {
@@ -464,6 +468,7 @@ export class SourceReview {
     if (!deliveryRights.isRevoked(subscription)) return;
     if (!session.client.isSuperuser && this.#ruled(session, subscription) === false) return;
     deliveryRights.restore(subscription);
+    noteRestored(this.#services, subscription);
     routing.changed(subscription.filter);
   }
 }

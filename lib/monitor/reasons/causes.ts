@@ -233,6 +233,12 @@ export const CAUSES = {
     (e) => `The subscription of ${client(e)} to ${filterOf(e)} ended${because(e)}.`,
     'Let the client subscribe again; the requests of operators are in the audit log (`embermq ctl audit`).'
   ),
+  subscription_withdrawn: row(
+    'recorded',
+    (e) =>
+      `The subscription of ${client(e)} to ${filterOf(e)} was removed, because the client lost the right to it${because(e)}.`,
+    'Allow the topic in the access rules, and let the client subscribe again.'
+  ),
   session_ended: row(
     'recorded',
     (e) => `The session of ${client(e)} ended, and its subscriptions and queued messages with it${because(e)}.`,

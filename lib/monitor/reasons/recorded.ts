@@ -77,6 +77,17 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   resumed: { about: 'The client connected and resumed its session.' },
   subscribed: { about: 'The client subscribed.', isFilter: true },
   unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
+  subscription_withdrawn: {
+    about: 'A subscription of the client was removed, because the client had lost the right to it.',
+    cause: 'subscription_withdrawn',
+    isFilter: true
+  },
+  right_withdrawn: {
+    about: 'The client lost the right to a subscription, which was kept.',
+    cause: 'right_withdrawn',
+    isFilter: true
+  },
+  right_restored: { about: 'The client got the right to a subscription again.', isFilter: true },
   session_ended: {
     about: 'The session of the client ended.',
     cause: 'session_ended',
@@ -125,6 +136,9 @@ export type OtherCode =
   | 'resumed'
   | 'subscribed'
   | 'unsubscribed'
+  | 'subscription_withdrawn'
+  | 'right_withdrawn'
+  | 'right_restored'
   | 'session_ended'
   | 'connect_refused'
   | 'wrong_password'
