@@ -175,12 +175,8 @@ export class Engine {
     const kept = { tables, outboxes, connectors, ...makeStreams(services, this, { tables, outboxes, listeners }) };
     this.kept = { ...kept, ...makeRules(services, this, kept) };
     this.access = this.#accessControl(tables);
-    this.routing = new Routing(
-      sharedSettings(settings, this.pressure),
-      settings.routeCacheTargets,
-      this.access.deliveryRights,
-      services.wheel
-    );
+    const shared = sharedSettings(settings, this.pressure);
+    this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel);
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger } = this;
     const storedSessions = ledger && new StoredSessions(services, ledger);

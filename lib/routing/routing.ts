@@ -162,7 +162,7 @@ export class Routing {
   /**
    * @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach
    * @param rights decides which messages a subscriber may receive
-   * @param wheel ends what is kept for readers of levels; undefined: it is kept until many subscriptions have changed
+   * @param wheel ends the tree of filters for readers of levels; undefined: only many changes of subscriptions end it
    */
   constructor(
     settings: SharedSettings,

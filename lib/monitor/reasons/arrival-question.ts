@@ -21,6 +21,6 @@ export interface ArrivalQuestion {
 export interface ArrivalAnswer {
   /** False if records of the time of the question are no longer kept, or a search was cut off: there may be other causes. */
   readonly isComplete: boolean;
-  /** What is over is last, then what is far from the time of the question, then what is only about the connection of a client. */
+  /** Present causes before those that are over, near to the time of the question before far, about messages before about connections. */
   readonly causes: readonly Cause[];
 }

@@ -352,7 +352,7 @@ describe('What is known about the time of a message', () => {
       assert.deepEqual(await broker.monitor.why({ topic: 'site/1', clientId: 'c', at: now + ahead }), expected);
   });
 
-  it('is incomplete where records of the topic are gone, and complete about another topic', async () => {
+  it('gives an incomplete answer where records of the topic are gone, and a complete one about another topic', async () => {
     await using kit = await createTestBroker({ maxMqueueLen: 1 });
     const { broker, clock } = kit;
     const drops = async (count: number, topic: string) => {
