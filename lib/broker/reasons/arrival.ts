@@ -184,7 +184,9 @@ export class Arrival {
     const filters = new Set<string>();
     const records = [...this.#services.reasons.records({ client: clientId })].reverse();
     for (const { code, topic, clientId: owner, since } of records) {
-      if (topic === undefined || owner !== clientId || (precision !== Infinity && since > at + precision)) continue;
+      if (owner !== clientId || (precision !== Infinity && since > at + precision)) continue;
+      if (code === 'connected') filters.clear();
+      if (topic === undefined) continue;
       if (code === 'subscribed') filters.add(topic);
       else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
     }

@@ -1,5 +1,5 @@
 // The order of the causes of an answer. What is over is last. Then what is nearest to the time of the question, if it has
-// one. Then what is about messages of the topic, about filters, about the connection; a cause that only names the missing
+// one. Then what has lost messages of the topic, what delays them, what is about filters, about the connection; a cause that only names the missing
 // subscription is last, because another one tells why. Equal ones are one with a count.
 
 import { CAUSES, type Cause, type CauseCode, type CauseEntry, type Evidence } from '../../monitor/reasons/causes.ts';
@@ -51,7 +51,7 @@ export function inOrder(
     (a, b) =>
       Number(a.until !== undefined) - Number(b.until !== undefined) ||
       isFar(a) - isFar(b) ||
-      rankOf(a) - rankOf(b) ||
+      rankOf(a, question) - rankOf(b, question) ||
       distance(a, question) - distance(b, question)
   );
   return folded(all);
@@ -77,13 +77,18 @@ export function causeOf(
   return { cause: { code, kind, at, count, text: text(known), evidence: known, remedy }, since };
 }
 
-/** The distance of a cause from the message: 0 if it is about messages of the topic. */
-function rankOf({ cause: { code, kind, evidence }, isOtherwise }: TimedCause): number {
-  if (GENERAL.has(code)) return 4;
-  if (isOtherwise === true) return 3;
-  if (kind === 'derived') return OF_MESSAGES.has(code) ? 0 : 1;
+/**
+ * The distance of a cause from the message: 0 if it has lost messages of the topic, 1 if they wait. A ban is before them, and without a
+ * time it is not known whether the message was before a subscription.
+ */
+function rankOf({ cause: { code, kind, evidence }, isOtherwise }: TimedCause, { precision }: CheckedQuestion): number {
+  if (GENERAL.has(code)) return 6;
+  if (isOtherwise === true) return 5;
+  if (kind === 'derived') return code === 'expired' ? 0 : OF_MESSAGES.has(code) ? 1 : 2;
+  if (code === 'subscribed_later' && precision === Infinity) return 3;
   if (kind !== 'recorded' || evidence.topic !== undefined || !OF_CONNECTIONS.has(code)) return 0;
-  return evidence.clientId === undefined && evidence.publisher === undefined ? 3 : 2; // it may be about another client
+  if (evidence.clientId === undefined && evidence.publisher === undefined) return 5; // it may be about another client
+  return code === 'banned' ? 0 : 4;
 }
 
 /** Count equal causes in the first of them. */

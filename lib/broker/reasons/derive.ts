@@ -56,7 +56,7 @@ export interface DeriveQuestion {
   hasMissed(clientId: string): boolean;
   /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
   stoppedAt(): number | undefined;
-  /** The filters of the subscriptions that the receiver had, if it has no session now. */
+  /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */
   formerFilters(): readonly string[];
   /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */
   endedAt(): number | undefined;
@@ -144,7 +144,9 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
     const gone = derived('offline_no_session', now, { clientId: known.clientId });
     return { causes: [...others, ...causes, gone], isComplete };
   }
-  const near = nearFiltersOf(question, session.subscriptions.values());
+  const near = question.isPast
+    ? formerlyNear(question, session)
+    : nearFiltersOf(question, session.subscriptions.values());
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
   const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
   const found = await stateOf(session, question, state);
@@ -152,6 +154,25 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
   if (causes.length === 0 && !hasReceiver(question.topic)) causes.push(noSubscription(session, question));
   const isComplete = near.isComplete && found.isComplete && session.subscriptions.size <= MAX_SUBSCRIPTIONS;
   return { causes, otherwise: found.otherwise ?? [], isComplete };
+}
+
+/** The filters that nearly match the topic, of a client that may have had others at the time of the message. */
+function formerlyNear(question: DeriveQuestion, session: Session): DerivedCauses {
+  const { at, precision, topic } = question;
+  const { subscriptions, client } = session;
+  const { clientId, mountpoint } = client;
+  const isLate = (question.subscribedAt(clientId) ?? -Infinity) > at + precision;
+  const subscriber = { mountpoint, receiver: { clientId } };
+  const former = question.formerFilters().map((filter) => ({ filter, subscriber }));
+  const current = [...subscriptions.values()].filter((one) => !(isLate && reaches(one, topic)));
+  const { causes, isComplete } = nearFiltersOf(question, [...former, ...current]);
+  const marked = causes.map((cause) => {
+    const { filter, detail } = cause.evidence;
+    if (subscriptions.get(`${mountpoint}${filter}`) !== undefined) return cause;
+    const then = 'it had this filter at that time';
+    return { ...cause, evidence: { ...cause.evidence, detail: detail === undefined ? then : `${detail}; ${then}` } };
+  });
+  return { causes: marked, isComplete };
 }
 
 function noSubscription(session: Session, { topic, clientId = '', now }: DeriveQuestion): DerivedCause {

@@ -4,6 +4,7 @@
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
+import { hasExpired } from '../../packets/message-expiry.ts';
 import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
@@ -138,6 +139,7 @@ export function shareCauses(
 async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
   const { session, topic, publisher, now, known } = matched;
   const { outlet } = session;
+  const causes: DerivedCause[] = [];
   const isOfQuestion = (message: { readonly topic: string; readonly clientId: string } | undefined) =>
     message !== undefined && message.topic === topic && (publisher === undefined || message.clientId === publisher);
   const flights = await flightsWithMessages(session);
@@ -147,8 +149,11 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
     ? sent.filter(({ message }) => message === undefined)
     : [];
   const queued = await queuedOf(session, isOfQuestion);
+  if (queued.expired > 0) {
+    const detail = 'it has expired in the queue, from which it is removed when the client connects';
+    causes.push(derived('expired', now, { ...known, detail }, queued.expired));
+  }
   const { isOnline } = outlet;
-  const causes: DerivedCause[] = [];
   const oldest = flights.find(({ message }) => message !== undefined)?.message?.timestamp;
   const flight = {
     inflight: flights.length,
@@ -193,6 +198,8 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
 /** The messages of a question in the queue of a session. */
 interface QueuedOf {
   readonly count: number;
+  /** Number of others, which have expired and are still in the queue. */
+  readonly expired: number;
   /** Place of the first one in the queue; the next message to be sent has 1. */
   readonly position: number | undefined;
   /** When the broker accepted it, in milliseconds since 1970. */
@@ -207,7 +214,8 @@ async function queuedOf(
   session: Session,
   isOfQuestion: (message: { readonly topic: string; readonly clientId: string }) => boolean
 ): Promise<QueuedOf> {
-  let [count, read] = [0, 0];
+  const nowMs = session.ports.clock.monotonic();
+  let [count, expired, read] = [0, 0, 0];
   let [position, since]: (number | undefined)[] = [];
   let qos: QueuedOf['qos'];
   let cursor: string | undefined;
@@ -216,11 +224,15 @@ async function queuedOf(
     try {
       page = await queuePage(session, { limit: QUEUE_PAGE, cursor });
     } catch {
-      return { count, position, since, qos, isComplete: false }; // the store is closed, or cannot be read
+      return { count, expired, position, since, qos, isComplete: false }; // the store is closed, or cannot be read
     }
     for (const { message, qos: granted } of page.entries) {
       read++;
       if (!isOfQuestion(message)) continue;
+      if (hasExpired(message, nowMs)) {
+        expired++;
+        continue;
+      }
       count++;
       position ??= read;
       since ??= message.timestamp;
@@ -228,7 +240,7 @@ async function queuedOf(
     }
     ({ cursor } = page);
   } while (cursor !== undefined && read < MAX_QUEUED);
-  return { count, position, since, qos, isComplete: cursor === undefined };
+  return { count, expired, position, since, qos, isComplete: cursor === undefined };
 }
 
 // ------------------------------------------------------------------------------------------------------------- offline

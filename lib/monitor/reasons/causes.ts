@@ -313,7 +313,7 @@ export const CAUSES = {
     'The app or an operator cleared it: see the audit log.'
   ),
   expired: row(
-    'recorded',
+    ['recorded', 'derived'],
     (e) => `The message${toTopic(e)} expired before ${client(e)} received it${because(e)}.`,
     'Publish with a longer Message Expiry Interval, or raise `maxMessageExpiryInterval`.'
   ),

@@ -17,6 +17,7 @@ export type DerivedCode =
   | 'offline_no_session'
   | 'offline_qos0'
   | 'offline_queued'
+  | 'expired'
   | 'queued'
   | 'awaiting_acknowledgements'
   | 'qos_lowered'

@@ -86,3 +86,79 @@ describe('Causes in the session of the receiver', () => {
     await client.disconnect();
   });
 });
+
+describe('The order of causes in the session of the receiver', () => {
+  it('names a lost right before a subscription that is later than the first message', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.publish('a', 'x', { qos: 1 });
+    await clock.advance('2s');
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe('a', { qos: 1 });
+    await broker.publish('a', 'x', { qos: 1 });
+    await clock.advance('2s');
+    await broker.access.acl.set({ access: 'deny', action: 'subscribe', topic: 'a' });
+    await broker.publish('a', 'x', { qos: 1 });
+    assert.equal((await codesOf(broker, { topic: 'a', clientId: 'panel' }))[0], 'right_withdrawn');
+    const first = await codesOf(broker, { topic: 'a', clientId: 'panel', at: clock.now() - 4_000 });
+    assert.equal(first[0], 'subscribed_later');
+  });
+
+  it('names messages that were dropped from a full queue, and a ban, before those that wait', async () => {
+    await using kit = await createTestBroker({ maxMqueueLen: 1 });
+    const { broker, clock } = kit;
+    for (const clientId of ['full', 'banned']) {
+      const client = await broker.connect({ clientId, clean: false, sessionExpiry: 600 });
+      await client.subscribe(clientId, { qos: 1 });
+      await client.disconnect();
+    }
+    for (const topic of ['full', 'full', 'banned']) await broker.publish(topic, 'x', { qos: 1 });
+    await broker.access.banned.create({ kind: 'clientId', who: 'banned' });
+    await assert.rejects(broker.connect({ clientId: 'banned', clean: false, sessionExpiry: 600 }));
+    await clock.advance('1m');
+    for (const [clientId, code] of [
+      ['full', 'queue_full'],
+      ['banned', 'banned']
+    ])
+      assert.deepEqual((await codesOf(broker, { topic: clientId, clientId })).slice(0, 2), [code, 'offline_queued']);
+  });
+
+  it('names a message that has expired in the queue of a client that is still away', async () => {
+    for (const store of [undefined, memoryStore()]) {
+      await using kit = await createTestBroker(store === undefined ? {} : { store });
+      const { broker, clock } = kit;
+      const client = await broker.connect({ clientId: 'c', clean: false, sessionExpiry: 600 });
+      await client.subscribe('a', { qos: 1 });
+      await client.disconnect();
+      await broker.publish('a', 'x', { qos: 1, properties: { messageExpiryInterval: 5 } });
+      const at = clock.now();
+      const [waits] = await codesOf(broker, { topic: 'a', clientId: 'c' });
+      assert.equal(waits, 'offline_queued');
+      await clock.advance('1m');
+      for (const question of [{}, { at }]) {
+        const codes = await codesOf(broker, { topic: 'a', clientId: 'c', ...question });
+        assert.equal(codes[0], 'expired');
+        assert.ok(!codes.includes('offline_queued'));
+      }
+    }
+  });
+
+  it('names the filter that the client had at the time of the message, and has corrected since', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('boiler/Temp');
+    await clock.advance(1_500); // a whole minute is approximate
+    await broker.publish('boiler/temp', 'x');
+    const at = clock.now();
+    await clock.advance('10s');
+    await client.unsubscribe('boiler/Temp');
+    await client.subscribe('boiler/temp', { qos: 1 });
+    const { causes } = await broker.monitor.why({ topic: 'boiler/temp', clientId: 'c', at });
+    assert.equal(
+      causes[0].text,
+      'Filter "boiler/Temp" of client "c" differs from topic "boiler/temp" in upper and lower case: it had this filter at that time.'
+    );
+    assert.ok(!causes.some(({ code }) => code === 'retained_missing'));
+  });
+});
