@@ -52,7 +52,7 @@ export function inOrder(
       Number(a.until !== undefined) - Number(b.until !== undefined) ||
       isFar(a) - isFar(b) ||
       rankOf(a, question) - rankOf(b, question) ||
-      distance(a, question) - distance(b, question)
+      distanceIn(found, a, question) - distanceIn(found, b, question)
   );
   return folded(all);
 }
@@ -72,9 +72,12 @@ export function causeOf(
   evidence: Evidence,
   since = at
 ): TimedCause {
-  const { text, remedy }: CauseEntry = CAUSES[code];
+  const { text, remedy, remedyOf }: CauseEntry = CAUSES[code];
   const known = Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
-  return { cause: { code, kind, at, count, text: text(known), evidence: known, remedy }, since };
+  return {
+    cause: { code, kind, at, count, text: text(known), evidence: known, remedy: remedyOf?.(known) ?? remedy },
+    since
+  };
 }
 
 /**
@@ -103,6 +106,19 @@ function folded(causes: readonly TimedCause[]): Cause[] {
       found.set(key, { ...first, count: first.count + cause.count, at: Math.max(first.at, cause.at) });
   }
   return [...found.values()];
+}
+
+/** The time between samples of one message, in milliseconds: of each kind, one is taken in this time. */
+const SAMPLE_MS = 100;
+
+/** As `distance`; a condition that was false because of a payload that could not be decoded comes after it. @param found all causes */
+function distanceIn(found: readonly TimedCause[], one: TimedCause, question: CheckedQuestion): number {
+  const { code, kind, at } = one.cause;
+  if (code !== 'where_false' || kind !== 'sampled') return distance(one, question);
+  const reason = found.find(
+    ({ cause, since }) => cause.code === 'payload_invalid' && since - SAMPLE_MS <= at && at <= cause.at + SAMPLE_MS
+  );
+  return Math.max(distance(one, question), reason === undefined ? 0 : distance(reason, question));
 }
 
 /** The time between a cause and the question: 0 if it happened at that time. */

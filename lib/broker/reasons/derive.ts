@@ -8,10 +8,12 @@ import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
 import { unmountedFilter } from '../../topics/topic.ts';
+import type { Connectors } from '../configuration/connectors.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
+import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { type RuleSources, ruleCauses } from './rule-causes.ts';
@@ -26,7 +28,7 @@ export interface BrokerState {
   readonly rewrites: TopicRewrite;
   readonly delayed: DelayedMessages;
   readonly retainer: Retainer;
-  readonly kept: RuleSources;
+  readonly kept: RuleSources & { readonly connectors: Pick<Connectors, 'get'> };
 }
 
 /** The question, with names in full length. */
@@ -196,7 +198,8 @@ async function stateOf(session: Session, question: DeriveQuestion, state: Broker
   const matching = matchingOf(session, question.topic);
   const { routing, access, publishing } = state;
   const sources = { routing, rights: access.deliveryRights, samples: publishing.shareSamples };
-  const found = await receiverState(session, { ...question, matching }, sources);
+  const own = await receiverState(session, { ...question, matching }, sources);
+  const found = { ...own, causes: own.causes.map((cause) => withBridge(cause, state.kept.connectors)) };
   const retained = retainedCauses(question, session, matching, state.retainer, access.deliveryRights);
   const isQos = ({ code }: DerivedCause) => Number(code === 'qos_lowered'); // it concerns most subscriptions, so it is last
   if (session.outlet.feeds !== undefined) return { ...found, causes: [...found.causes, ...retained] }; // some still wait

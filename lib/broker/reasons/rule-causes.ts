@@ -133,11 +133,19 @@ async function ofRule(
     : [];
   if (isStopped && !isPast) return { causes: stopped, isComplete: true };
   const { rejected, excluded } = await rules.api.samples(rule);
-  const causes = rejected
+  const samples = rejected
     .filter(({ topic: other, clientId }) => (other ?? known.topic) === known.topic && isBy(publisher, clientId))
-    .map(({ at, columns }) => sampled('where_false', at, { ...known, detail: shown(columns) }));
+    .map(({ at, columns }) => ({ at, isOther: Math.abs(at - time) > precision, values: shown(columns) }));
+  const hints = samples.length === 0 ? [] : (await rules.api.validate(state.sql)).hints;
+  const causes = samples.map(({ at, isOther, values }) => {
+    const all = [...hints, isOther ? `another message, at ${timeOf(at)}, had ${values}` : values];
+    return { isOther, cause: sampled('where_false', at, { ...known, detail: cut(all.join('; ')) }) };
+  });
+  const near = causes.filter(({ isOther }) => !isOther).map(({ cause }) => cause);
   const hasAll = excluded <= rejected.length;
-  if (causes.length > 0 || hasAll) return { causes: [...causes, ...stopped], isComplete: hasAll && !isStopped };
+  if (near.length > 0 || (hasAll && causes.length === 0))
+    return { causes: [...near, ...stopped], isComplete: hasAll && !isStopped };
+  if (causes.length > 0) return { causes: stopped, otherwise: causes.map(({ cause }) => cause), isComplete: false };
   const detail = `it has excluded ${excluded} messages, and none of the last examples is of this topic`;
   const others = derived('where_false', now, { ...known, detail }, excluded);
   return { causes: stopped, otherwise: [others], isComplete: false };

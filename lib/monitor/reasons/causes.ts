@@ -16,16 +16,28 @@ export interface CauseEntry {
   text(evidence: Evidence): string;
   /** Advice for the operator. */
   readonly remedy: string;
+  /** Other advice, for what the evidence shows; undefined: `remedy`. */
+  remedyOf?(evidence: Evidence): string | undefined;
 }
 
 /** A row of `CAUSES`. The parameter of `text` is inferred. */
 function row(
   kinds: CauseKind | readonly CauseKind[],
   text: (evidence: Evidence) => string,
-  remedy: string
+  remedy: string,
+  remedyOf?: CauseEntry['remedyOf']
 ): CauseEntry {
-  return { kinds: typeof kinds === 'string' ? [kinds] : kinds, text, remedy };
+  return { kinds: typeof kinds === 'string' ? [kinds] : kinds, text, remedy, ...(remedyOf && { remedyOf }) };
 }
+
+/** Advice if a message that a rule publishes is refused, by the reason. */
+const REPUBLISHING: readonly (readonly [RegExp, string])[] = [
+  [
+    /: rules publish because of each other/,
+    'Let one of the rules select from other topics, or publish to another one.'
+  ],
+  [/: topic name "/, 'Correct the topic of the action and the values in it: a topic name has no wildcards.']
+];
 
 /** The values of the evidence, named as in the sentences. */
 const client = ({ clientId }: Evidence) => (clientId === undefined ? 'the receiver' : `client ${quote(clientId)}`);
@@ -288,8 +300,17 @@ export const CAUSES = {
   ),
   offline_queued: row(
     'derived',
-    (e) => `${begin(client(e))} is offline, and its messages wait in its queue${because(e)}.`,
-    'Connect the client without Clean Start.'
+    (e) =>
+      e.bridge === undefined
+        ? `${begin(client(e))} is offline, and its messages wait in its queue${because(e)}.`
+        : `Bridge ${quote(e.bridge)} is not connected to its server, and the messages for it wait in its queue${because(e)}.`,
+    'Connect the client without Clean Start.',
+    ({ bridge, isStarted }) =>
+      bridge === undefined
+        ? undefined
+        : isStarted === false
+          ? 'Start the bridge.'
+          : 'Check the server, and the address and credentials of the bridge.'
   ),
   queued: row(
     'derived',
@@ -380,7 +401,8 @@ export const CAUSES = {
   target_refused: row(
     ['recorded', 'derived'],
     (e) => `The target of an action of ${ruleOf(e)} ${refusal(e)}${because(e)}.`,
-    'Check the resource or sink, and its server.'
+    'Check the resource or sink, and its server.',
+    ({ detail }) => REPUBLISHING.find(([pattern]) => pattern.test(`${detail}`))?.[1]
   ),
   row_late: row(
     'sampled',

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type ArrivalQuestion, type Broker, type Cause, memoryStore } from '../../../lib/index.ts';
-import { FakeTarget, RESOURCE, ruleKit, TO_FAKE } from '../../rules/support.ts';
+import { bridge } from '../../../adapters/bridge/index.ts';
+import { type ArrivalQuestion, type Broker, type Cause, createBroker, memoryStore } from '../../../lib/index.ts';
+import { server } from '../../bridge/pair.ts';
+import { FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE } from '../../rules/support.ts';
+import { until } from '../../support/until.ts';
 
 /** The texts of the causes of an answer, in order. */
 async function textsOf(broker: Broker, question: ArrivalQuestion): Promise<string[]> {
@@ -154,5 +157,94 @@ describe('A rule that was not running', () => {
       'Rule "new" is not running: it was created later, at 2026-01-01T00:01:00.000Z.'
     ]);
     assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'new' }), []);
+  });
+});
+
+describe('The condition of a rule', () => {
+  it('comes after a payload that could not be decoded, because of which it was not met', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "a" WHERE payload.t > 80', actions: [] });
+    const codes = async () => (await broker.monitor.why({ topic: 'a', rule: 'hot' })).causes.map(({ code }) => code);
+    for (let number = 0; number < 3; number++) {
+      await broker.publish('a', "{'t': 95}");
+      await clock.advance(70);
+      assert.deepEqual((await codes())[0], 'payload_invalid');
+    }
+    assert.equal((await codes())[1], 'where_false');
+    await clock.advance('1m');
+    await broker.publish('a', '{"t": 5}');
+    assert.equal((await codes())[0], 'where_false', 'a later message');
+  });
+
+  it('shows the condition of a rule with the hint that double quotes are for names of columns', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const sql = 'SELECT * FROM "a" WHERE payload.kind = "alarm"';
+    await broker.rules.create({ id: 'kind', sql, actions: [] });
+    await broker.publish('a', '{"kind": "alarm"}');
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'kind' }), [
+      'The condition of rule "kind" was not met: "alarm" in double quotes is a column that does not exist; ' +
+        'put strings in single quotes: \'alarm\'; payload.kind = "alarm".'
+    ]);
+  });
+
+  it('shows a condition with the time of another message if no example is of the time of the question', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "a" WHERE payload.t > 80', actions: [] });
+    await broker.publish('a', '{"t": 70}');
+    const at = clock.now() + 1;
+    await clock.advance('1m');
+    await broker.rules.update('hot', { sql: 'SELECT * FROM "a" WHERE payload.t > 60' });
+    await broker.publish('a', '{"t": 50}');
+    const { causes, isComplete } = await broker.monitor.why({ topic: 'a', rule: 'hot', at });
+    assert.deepEqual(
+      causes.map(({ text }) => text),
+      ['The condition of rule "hot" was not met: another message, at 2026-01-01T00:01:00.000Z, had payload.t = 50.']
+    );
+    assert.equal(isComplete, false);
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'hot', at: clock.now() + 1 }), [
+      'The condition of rule "hot" was not met: payload.t = 50.'
+    ]);
+  });
+});
+
+describe('A message that a rule publishes', () => {
+  it('gives advice about the topic of a refused message, or about rules that publish because of each other', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const sql = 'SELECT payload.dev AS dev FROM "a"';
+    await broker.rules.create({ id: 'topic', sql, actions: [republish(`out/\${dev}`, 'x')] });
+    await broker.rules.create({ id: 'cycle', sql: 'SELECT * FROM "b/#"', actions: [republish('b/out', 'x')] });
+    await broker.publish('a', '{"dev": "a/#"}');
+    await broker.publish('b/1', 'x');
+    const topic = await firstOf(broker, { topic: 'a', rule: 'topic' });
+    assert.match(topic.remedy, /^Correct the topic of the action/);
+    const cycle = await firstOf(broker, { topic: 'b/1', rule: 'cycle' });
+    assert.match(cycle.remedy, /^Let one of the rules select from other topics/);
+  });
+});
+
+describe('A bridge that is not connected', () => {
+  it('names a bridge with the error of its connection and advice about its server', async () => {
+    const { broker: far, url } = await server();
+    await far.stop();
+    const near = await createBroker().start();
+    const link = bridge(near, { name: 'north', url, out: [{ filter: 'up/#', qos: 1 }], backOff: 1, maxBackOff: 2 });
+    await until(() => link.lastError !== undefined);
+    await near.publish({ topic: 'up/1', payload: 'x', qos: 1 });
+    for (const question of [{ topic: 'up/1' }, { topic: 'up/1', clientId: '$bridge/north' }]) {
+      const { code, text, remedy } = await firstOf(near, question);
+      assert.equal(code, 'offline_queued');
+      assert.match(text, /^Bridge "north" is not connected to its server, .* at place 1; .*ECONNREFUSED/);
+      assert.match(remedy, /^Check the server/);
+    }
+    await link.stop();
+    const stopped = await firstOf(near, { topic: 'up/1' });
+    assert.match(stopped.text, /; it is stopped\.$/);
+    assert.equal(stopped.remedy, 'Start the bridge.');
+    link.close();
+    await near.stop();
   });
 });
