@@ -173,6 +173,7 @@ export type {
   SlowSubscriptions
 } from './monitor/slow-subscriptions.ts';
 export type { StoreMetrics, StoreRecords, StoreState } from './monitor/store-metrics.ts';
+export type { BusyName, TailBusiest } from './monitor/tail/busy-names.ts';
 export type { Tail, TailCounts, TailPart } from './monitor/tail/tail.ts';
 export type { TailRecord } from './monitor/tail/tail-row.ts';
 export type { TailOptions } from './monitor/tail/tails.ts';

@@ -97,6 +97,30 @@ describeConsole('Finding a client that floods', (served) => {
     await tab.close();
   });
 
+  it('names the client that floods in bursts, whose messages are mostly left out of the rows, and keeps the names while paused', async () => {
+    const burster = await served.broker.connect({ clientId: 'burster' });
+    const burst = async () => {
+      for (let count = 0; count < 4_000; count++) await burster.publish('rooms/3', '{"t":1}');
+    };
+    const tab = await served.open('tail?filter=%23');
+    const { page } = tab;
+    const busiest = page.getByRole('complementary', { name: 'Busiest publishers and topics' });
+    await busiest.getByRole('link', { name: 'flooder' }).waitFor();
+    await burst();
+    const first = busiest.getByRole('list').first().getByRole('listitem').first();
+    await first.filter({ hasText: /^\d\d %burster$/ }).waitFor();
+    await busiest.getByText(/^Of 4,\d{3} events in the last 10 s/).waitFor();
+    await page.getByText('messages were left out').waitFor();
+    await page.getByRole('button', { name: /Pause/ }).click();
+    const before = await busiest.textContent();
+    await burst();
+    await page.getByText(/newer rows wait/).waitFor();
+    assert.equal(await busiest.textContent(), before);
+    await burster.disconnect();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('names the rule that has published a retained message', async () => {
     await served.broker.rules.create({
       id: 'keeper',

@@ -99,6 +99,26 @@ describe('The live stream of the console', () => {
     assert.match((failed.data.failure as { message: string }).message, /column 10/);
   });
 
+  it('sends the busiest publishers of a tail once a second, until there are none', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const stream = await watching(server, { tail: { kind: 'tail', filter: 'a/#' } });
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (let at = 0; at < 600; at++) await client.publish('a/1', 'x', { qos: 1 });
+    clock.advance(1_000);
+    const busiest = async () => {
+      for (let count = 1; ; count++) {
+        const found = (await stream.next(count)).find(({ data }) => data.busiest !== undefined);
+        if (found !== undefined) return found.data.busiest;
+      }
+    };
+    assert.deepEqual(await busiest(), {
+      events: 600,
+      publishers: [{ name: 'c', count: 600 }],
+      topics: [{ name: 'a/1', count: 600 }]
+    });
+  });
+
   it('shows the present alarms, and shows them again in the second after one was raised or cleared', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });

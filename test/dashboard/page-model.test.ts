@@ -20,14 +20,7 @@ import { withRates, withSamples } from '../../adapters/dashboard/page/model/hist
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
-import {
-  busiest,
-  EMPTY_TAIL,
-  emptied,
-  resumed,
-  type TailRow,
-  withPart
-} from '../../adapters/dashboard/page/model/tail.ts';
+import { EMPTY_TAIL, emptied, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
   inOrder,
@@ -479,13 +472,14 @@ describe('A live tail', () => {
     assert.deepEqual([next.rows[0].number, next.rows[0].missing], [5, undefined]);
   });
 
-  it('names the clients with the most rows', () => {
-    const rows = ['a', 'b', 'a', 'c', 'a', 'b'].map((clientid, at) => row(at, clientid));
-    assert.deepEqual(busiest(rows, 'clientid', 2), [
-      ['a', 3, rows[4]],
-      ['b', 2, rows[5]]
-    ]);
-    assert.deepEqual(busiest(rows, 'topic', 2), []);
+  it('keeps the busiest names while it is paused or cleared', () => {
+    const busiest = (events: number) => ({
+      busiest: { events, publishers: [{ name: 'a', count: events }], topics: [] }
+    });
+    const before = withPart(EMPTY_TAIL, busiest(3), false);
+    assert.equal(withPart(before, busiest(4), true).busiest.events, 3);
+    assert.equal(withPart(emptied(before), { rows: [] }, false).busiest.publishers[0].name, 'a');
+    assert.equal(withPart(before, busiest(4), false).busiest.events, 4);
   });
 });
 

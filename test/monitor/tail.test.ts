@@ -5,6 +5,7 @@ import { TimeReading } from '../../lib/base/time-reading.ts';
 import { TimingWheel } from '../../lib/base/timing-wheel.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { EVENT_NAMES } from '../../lib/index.ts';
+import { BusyNames } from '../../lib/monitor/tail/busy-names.ts';
 import { Tail as TailOf } from '../../lib/monitor/tail/tail.ts';
 import { tailedEvents } from '../../lib/monitor/tail/tail-columns.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
@@ -184,6 +185,76 @@ describe('Tails', () => {
     const { rows, skipped } = await partOf(tail);
     assert.deepEqual([rows.length, skipped], [500, 100]);
     assert.deepEqual([rows[0].number, rows[499].number], [501, 1_000]);
+  });
+
+  it('lists the publishers and topics of most events of the last 10 seconds, with those left out of the rows', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const tail = await broker.monitor.tail({ where: "topic != 'ignored'" });
+    const [steady, burst] = [await kit.connect({ clientId: 'steady' }), await kit.connect({ clientId: 'burst' })];
+    for (let n = 0; n < 600; n++) await steady.publish(`a/${n % 3}`, 'x');
+    for (let n = 0; n < 900; n++) await burst.publish('b', 'x');
+    for (const client of [steady, burst]) await client.publish('ignored', 'x', { qos: 1 });
+    const { rows, skipped } = await partOf(tail);
+    assert.deepEqual([rows.every(({ columns }) => columns.clientid === 'steady'), skipped], [true, 1_000]);
+    const of = (name: string, count: number) => ({ name, rule: undefined, count });
+    assert.deepEqual(tail.busiest(), {
+      events: 1_500,
+      publishers: [of('burst', 900), of('steady', 600)],
+      topics: [of('b', 900), of('a/0', 200), of('a/1', 200), of('a/2', 200)]
+    });
+    await clock.advance(5_000);
+    await steady.publish('a/2', 'x', { qos: 1 });
+    assert.deepEqual(tail.busiest().topics.slice(0, 2), [of('b', 900), of('a/2', 201)]);
+    await clock.advance(5_000);
+    assert.deepEqual(tail.busiest(), { events: 1, publishers: [of('steady', 1)], topics: [of('a/2', 1)] });
+    await clock.advance(10_000);
+    assert.deepEqual(tail.busiest(), { events: 0, publishers: [], topics: [] });
+  });
+
+  it('counts a rule apart from a client with the same id, the publishers of deliveries, and the clients of other events', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.rules.create({
+      id: 'hot',
+      sql: 'SELECT * FROM "a"',
+      actions: [{ name: 'republish', params: { target_topic: 'b', payload_tmpl: 'x', target_qos: 0 } }]
+    });
+    const tail = await broker.monitor.tail();
+    const others = await broker.monitor.tail({ names: ['message.delivered', 'session.subscribed'] });
+    const [client, receiver] = [await kit.connect({ clientId: 'hot' }), await kit.connect({ clientId: 'receiver' })];
+    await receiver.subscribe('b');
+    await client.publish('a', 'x', { qos: 1 });
+    await client.publish('b', 'x', { qos: 1 });
+    const shown = (tail: Tail) =>
+      tail.busiest().publishers.map(({ name, rule, count }) => [rule?.id ?? name, rule?.kind, count]);
+    assert.deepEqual(shown(tail), [
+      ['hot', undefined, 2],
+      ['hot', 'rule', 1]
+    ]);
+    assert.deepEqual(shown(others), [
+      ['receiver', undefined, 1],
+      ['hot', 'rule', 1],
+      ['hot', undefined, 1]
+    ]);
+  });
+
+  it('bounds the names that it counts in a second, and counts their events nevertheless', () => {
+    const clock = { ...systemClock, monotonic: () => 0 };
+    const names = new BusyNames(new TimeReading(clock));
+    for (let n = 0; n < 1_000; n++) names.add(`c${n}`, 'x'.repeat(1_000) + n, undefined);
+    for (let n = 0; n < 5; n++) {
+      names.add('late', 'late'.repeat(200), undefined);
+      names.add('c999', `${'x'.repeat(1_000)}0`, undefined);
+    }
+    names.add(undefined, '', undefined);
+    const { events, publishers, topics } = names.busiest(0);
+    assert.equal(events, 1_011);
+    assert.deepEqual([publishers.length, publishers[0].name, publishers[0].count], [10, 'c999', 6]);
+    assert.deepEqual(
+      [topics.length, topics[0].count, topics.some(({ name }) => name.startsWith('late'))],
+      [10, 6, false]
+    );
   });
 
   it('discards the oldest rows of a reader that does not read, and counts them', async () => {

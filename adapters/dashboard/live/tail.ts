@@ -1,8 +1,8 @@
 // A tail bounds its own rows and counts what it leaves out, so the next part is taken only when the reader has taken the
 // last one, and a part with large rows is several events: a reader that takes nothing costs what waits in the tail. Parts
-// are a tenth of a second apart: an event for each row would cost more than the rows.
+// are a tenth of a second apart: an event for each row would cost more than the rows. The busiest publishers and topics are sent once a second.
 
-import type { EventName, Tail, TailRecord } from '../../../lib/index.ts';
+import type { EventName, Tail, TailBusiest, TailRecord } from '../../../lib/index.ts';
 import { plainProperties } from '../../management/parts/index.ts';
 import type { LiveKind, WatchContext } from './live-kind.ts';
 import { optionalText, optionalTexts } from './params.ts';
@@ -13,6 +13,8 @@ const SHOWN_BYTES = 4_096;
 /** Rows are sent together up to this size, in characters. */
 const EVENT_LENGTH = 65_536;
 const MAX_NAMES = 64;
+/** Number of publishers and of topics that are shown. */
+const BUSIEST = 5;
 
 interface TailParams {
   readonly filter: string | undefined;
@@ -35,9 +37,16 @@ export const TAIL: LiveKind<TailParams> = {
     // a part with large rows is several events, and the reader may take them after another tail has begun under the same name
     const own: WatchContext = { ...context, emit: (data) => isClosed || context.emit(data) };
     forward(tail, own).catch((error: unknown) => broker.failed(error, 'a tail in the console'));
+    let isBusy = false;
+    const stop = context.everySecond(() => {
+      const busiest = tail.busiest();
+      if (isBusy || busiest.events > 0) own.emit({ busiest: first(busiest) });
+      isBusy = busiest.events > 0;
+    });
     return {
       close() {
         isClosed = true;
+        stop();
         void tail.return();
       }
     };
@@ -61,6 +70,10 @@ async function forward(tail: Tail, { broker, emit, drained }: WatchContext): Pro
     await new Promise<void>((resolve) => void broker.clock.setTimeout(resolve, INTERVAL_MS));
     await drained();
   }
+}
+
+function first({ events, publishers, topics }: TailBusiest): TailBusiest {
+  return { events, publishers: publishers.slice(0, BUSIEST), topics: topics.slice(0, BUSIEST) };
 }
 
 function shown({ number, at, event, columns, payload, payloadBytes, rule }: TailRecord): object {

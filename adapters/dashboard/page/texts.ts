@@ -727,11 +727,15 @@ export const T = {
       count === undefined
         ? 'Rows are missing here: the connection to the broker was lost.'
         : `${count === 1 ? 'One row is' : `${countText(count)} rows are`} missing here: the page has read too slowly.`,
-    busiest: 'Busiest publishers and topics in these rows',
-    busiestClients: 'Busiest publishers',
+    busiest: 'Busiest publishers and topics',
+    busiestPublishers: 'Busiest publishers',
+    busiestClients: 'Busiest clients',
     busiestTopics: 'Busiest topics',
+    counted: (count: number) =>
+      `Of ${count === 1 ? 'one event' : `${countText(count)} events`} in the last 10 s, also those left out of the rows.`,
+    count: (count: number) => `${countText(count)} in 10 s`,
     allBusiest: 'All clients by messages per second',
-    noRows: 'No rows yet.',
+    noneBusy: 'None in the last 10 s.',
     share: (percent: number) => `${percent} %`,
     retained: 'retain'
   },

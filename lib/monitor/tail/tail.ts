@@ -1,7 +1,7 @@
 // A tail must never slow the broker, and must not grow. Order of the steps for an event: its condition, if that has time
 // left; then the number of rows of the last second; only then a row is made, as a copy, because the message references
 // a read chunk. Where a step says no, a count is all that is left, and the reader gets it with the next rows, or within a
-// second. The condition comes before the limit of rows, so that `skipped` counts what satisfies it.
+// second. The condition comes before the limit of rows, so that `skipped` and `busiest` count what satisfies it.
 
 import type { BaseServices } from '../../base/base-services.ts';
 import { errorText } from '../../base/errors.ts';
@@ -9,8 +9,10 @@ import type { TimeReading } from '../../base/time-reading.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
+import { ruleBehind } from '../../packets/named-publisher.ts';
 import type { EventContext } from '../../rules/events/column.ts';
 import { cut } from '../cut-text.ts';
+import { BusyNames, type TailBusiest } from './busy-names.ts';
 import type { Condition } from './condition.ts';
 import { PUBLISH, SeenEvent, type TailedEvent } from './tail-columns.ts';
 import { eventRow, messageRow, type TailRecord } from './tail-row.ts';
@@ -103,6 +105,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
   readonly #hidesPayloads: boolean;
   readonly #onClose: () => void;
   readonly #rate = new RowRate();
+  readonly #names: BusyNames;
   readonly #timer: FunctionTimer;
   #rows: TailRecord[] = [];
   /** Index of the oldest row that waits. */
@@ -128,6 +131,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     if (selection.condition !== undefined) this.#conditionTime.tails++;
     this.#maxPayloadBytes = selection.hidesPayloads ? undefined : selection.maxPayloadBytes;
     this.#hidesPayloads = selection.hidesPayloads;
+    this.#names = new BusyNames(services.time);
     this.#onClose = onClose;
     this.#timer = new FunctionTimer(() => {
       services.wheel.arm(this.#timer, SECOND_MS);
@@ -165,6 +169,14 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     for (const resolve of this.#readers.splice(0)) resolve({ value: undefined, done: true });
   }
 
+  /**
+   * List the publishers and topics of most events in the last 10 seconds. All events are counted that the filter and the condition select, also
+   * those that are left out of the rows; those that were not examined (`unchecked`) are not.
+   */
+  busiest(): TailBusiest {
+    return this.#names.busiest(this.#services.clock.monotonic());
+  }
+
   /** Take a published message. It never throws. @internal */
   seeMessage(message: Message): void {
     if (this.#isClosed) return;
@@ -172,6 +184,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     const { node } = this.#context;
     try {
       if (condition !== undefined && !this.#satisfies(condition, PUBLISH, { message, client: undefined })) return;
+      this.#names.add(message.clientId, message.topic, ruleBehind(message));
       if (!this.#hasRoom()) return;
       this.#push(messageRow(++this.#number, this.#context.now(), message, node, this.#maxPayloadBytes));
     } catch (error) {
@@ -185,8 +198,12 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     const condition = this.#condition;
     try {
       if (condition !== undefined && !this.#satisfies(condition, row, value)) return;
+      const event = this.#eventOf(row, value);
+      const { message } = event;
+      if (message === undefined) this.#names.add(event.column('clientid'), event.column('topic'), undefined);
+      else this.#names.add(message.clientId, message.topic, ruleBehind(message));
       if (!this.#hasRoom()) return;
-      this.#push(eventRow(++this.#number, row, this.#eventOf(row, value), this.#maxPayloadBytes));
+      this.#push(eventRow(++this.#number, row, event, this.#maxPayloadBytes));
     } catch (error) {
       this.#failed(error);
     }

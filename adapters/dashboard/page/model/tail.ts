@@ -1,4 +1,4 @@
-// The last rows of a live tail, and the publishers of most of them.
+// The last rows of a live tail, and the busiest publishers and topics.
 import { bytesOf } from './payload.ts';
 
 /** A row, as the live stream has it. */
@@ -22,6 +22,21 @@ export interface RuleReference {
   readonly id: string;
 }
 
+/** A publisher or a topic with its number of events. */
+export interface BusyName {
+  readonly name: string;
+  readonly count: number;
+  /** The rule that has published under this name. */
+  readonly rule?: RuleReference;
+}
+
+/** The publishers and topics of most events in the last 10 seconds, also of those that are left out of the rows. */
+export interface Busiest {
+  readonly events: number;
+  readonly publishers: readonly BusyName[];
+  readonly topics: readonly BusyName[];
+}
+
 /** Maximum number of rows. */
 export const MAX_ROWS = 1_000;
 
@@ -31,6 +46,7 @@ export interface TailState {
   readonly rows: readonly TailRow[];
   /** Rows that came while the tail was paused; at most as many as are kept. */
   readonly held: readonly TailRow[];
+  readonly busiest: Busiest;
   readonly skipped: number;
   readonly failed: number;
   readonly error: string | undefined;
@@ -43,6 +59,7 @@ export interface TailState {
 export const EMPTY_TAIL: TailState = {
   rows: [],
   held: [],
+  busiest: { events: 0, publishers: [], topics: [] },
   skipped: 0,
   failed: 0,
   error: undefined,
@@ -51,13 +68,14 @@ export const EMPTY_TAIL: TailState = {
 };
 
 /** A tail without its rows. What comes next is still compared with the last row. */
-export function emptied({ received, last }: TailState): TailState {
-  return { ...EMPTY_TAIL, received, last };
+export function emptied({ received, last, busiest }: TailState): TailState {
+  return { ...EMPTY_TAIL, received, last, busiest };
 }
 
 /** The counts and rows of an event. */
 interface TailPart {
   readonly rows?: readonly TailRow[];
+  readonly busiest?: Busiest;
   readonly skipped?: number;
   readonly overflowed?: number;
   readonly unchecked?: number;
@@ -86,6 +104,7 @@ export function withPart(state: TailState, part: TailPart, isPaused: boolean): T
   return {
     ...state,
     [target]: rows.length === 0 ? state[target] : [...state[target], ...numbered(state, rows)].slice(-MAX_ROWS),
+    busiest: (isPaused ? undefined : part.busiest) ?? state.busiest,
     received: state.received + rows.length,
     last: rows.at(-1)?.number ?? state.last,
     skipped: state.skipped + skipped + overflowed + unchecked,
@@ -97,23 +116,6 @@ export function withPart(state: TailState, part: TailPart, isPaused: boolean): T
 /** Show the rows that were held. */
 export function resumed(state: TailState): TailState {
   return { ...state, rows: [...state.rows, ...state.held].slice(-MAX_ROWS), held: [] };
-}
-
-/** The most frequent values of a column, with their number of rows and one of these, the most frequent first. */
-export function busiest(
-  rows: readonly TailRow[],
-  column: string,
-  max: number
-): readonly (readonly [value: string, count: number, last: TailRow])[] {
-  const counts = new Map<string, [count: number, last: TailRow]>();
-  for (const row of rows) {
-    const value = row.columns[column];
-    if (typeof value === 'string') counts.set(value, [(counts.get(value)?.[0] ?? 0) + 1, row]);
-  }
-  return [...counts]
-    .map(([value, [count, last]]) => [value, count, last] as const)
-    .sort(([, a], [, b]) => b - a)
-    .slice(0, max);
 }
 
 /** True if a row has only the beginning of its payload. */

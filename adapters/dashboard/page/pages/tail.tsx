@@ -5,7 +5,8 @@ import { choice, hrefOf } from '../app/place.ts';
 import { sizeText, timeText } from '../model/format.ts';
 import { bytesOf, shortText } from '../model/payload.ts';
 import {
-  busiest,
+  type Busiest,
+  type BusyName,
   EMPTY_TAIL,
   emptied,
   MAX_ROWS,
@@ -132,7 +133,7 @@ function Rows({ filter, where, names }: { readonly filter: string; readonly wher
         <span class="aside number">{isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}</span>
       </div>
       <div class="tail-parts">
-        <Busiest rows={rows} />
+        <BusiestNames of={state.busiest} areClients={events.some((name) => !name.startsWith('message.'))} />
         <section
           ref={frame}
           class="table-frame tail tail-messages"
@@ -274,37 +275,41 @@ function Row({
   );
 }
 
-const BUSIEST = 5;
-
-/** The publishers and topics with the most rows: they show which client floods the broker. The places are there before the rows, which do not move then. */
-function Busiest({ rows }: { readonly rows: readonly TailRow[] }) {
-  const list = (title: string, column: string, nameOf: (value: string, last: TailRow) => ComponentChildren) => {
-    const found = busiest(rows, column, BUSIEST);
-    return (
-      <section class="panel">
-        <h2>{title}</h2>
-        {found.length === 0 && <p class="aside">{L.noRows}</p>}
-        <ol class="busiest">
-          {found.map(([value, count, last]) => (
-            <li key={value}>
-              <span class="number">{L.share(Math.round((100 * count) / rows.length))}</span>
-              {nameOf(value, last)}
-            </li>
-          ))}
-        </ol>
-      </section>
-    );
-  };
+/** The publishers and topics of most messages: they show which client floods the broker. The places are there before the names, so nothing moves then. */
+function BusiestNames({
+  of: { events, publishers, topics },
+  areClients
+}: {
+  readonly of: Busiest;
+  readonly areClients: boolean;
+}) {
+  const list = (title: string, names: readonly BusyName[], shown: (of: BusyName) => ComponentChildren) => (
+    <section class="panel">
+      <h2>{title}</h2>
+      {names.length === 0 && <p class="aside">{L.noneBusy}</p>}
+      <ol class="busiest">
+        {names.map((of) => (
+          <li key={`${of.rule?.kind} ${of.name}`}>
+            <span class="number" title={L.count(of.count)}>
+              {L.share(Math.round((100 * of.count) / events))}
+            </span>
+            {shown(of)}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
   return (
     <aside class="tail-busiest" aria-label={L.busiest}>
-      {list(L.busiestClients, 'clientid', (id, { rule }) => (
-        <Publisher id={id} rule={rule} max={60} />
+      {list(areClients ? L.busiestClients : L.busiestPublishers, publishers, ({ name, rule }) => (
+        <Publisher id={name} rule={rule} max={60} />
       ))}
-      {list(L.busiestTopics, 'topic', (topic) => (
-        <a href={hrefOf('topics', { topic })}>
-          <Name of={topic} max={60} />
+      {list(L.busiestTopics, topics, ({ name }) => (
+        <a href={hrefOf('topics', { topic: name })}>
+          <Name of={name} max={60} />
         </a>
       ))}
+      <p class="aside tabular">{L.counted(events)}</p>
       <p class="aside">
         <a href={hrefOf('clients', { sort: 'received' })}>{L.allBusiest}</a>
       </p>
