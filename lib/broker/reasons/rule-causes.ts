@@ -119,14 +119,14 @@ async function resourceOf(name: string, { api }: Rules): Promise<string> {
   return (await api.resources.get(name))?.id ?? name.slice(RESOURCE.length);
 }
 
-async function ofRule(
-  { rule, topic, publisher, at: time, now, precision, isPast, stoppedAt }: RuleQuestion,
-  state: RuleState,
-  rules: Rules
-): Promise<DerivedCauses> {
+async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): Promise<DerivedCauses> {
+  const { rule, topic, publisher, at: time, now, precision, isPast, stoppedAt } = question;
   const known = { rule: cut(rule), topic: cut(topic) };
   const { topics } = state;
-  if (!(await readsTopic(topics, topic))) return { causes: [unmatched(known, topics, now)], isComplete: true };
+  if (!(await readsTopic(topics, topic))) {
+    const other = unmatched(known, topics, now);
+    return publishesTo(state, topic) ? ofOutput(question, other, rules) : { causes: [other], isComplete: true };
+  }
   const isStopped = state.state !== 'connected' && (stoppedAt() ?? time) <= time + precision;
   const stopped = isStopped
     ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
@@ -149,6 +149,34 @@ async function ofRule(
   const detail = `it has excluded ${excluded} messages, and none of the last examples is of this topic`;
   const others = derived('where_false', now, { ...known, detail }, excluded);
   return { causes: stopped, otherwise: [others], isComplete: false };
+}
+
+/** The causes that a rule has not published a message of the topic. @param otherwise the cause that it reads other topics */
+async function ofOutput(
+  { rule, at: time, precision }: RuleQuestion,
+  otherwise: DerivedCause,
+  { api }: Rules
+): Promise<DerivedCauses> {
+  const { rejected } = await api.samples(rule);
+  const causes = rejected
+    .filter(({ at }) => Math.abs(at - time) <= precision)
+    .map(({ at, topic, columns }) =>
+      sampled('where_false', at, { rule: cut(rule), topic, detail: `${shown(columns)}, so it has published nothing` })
+    );
+  const evidence = { ...otherwise.evidence, detail: cut(`it publishes to this topic; ${otherwise.evidence.detail}`) };
+  return { causes, otherwise: [{ ...otherwise, evidence }], isComplete: false };
+}
+
+/** Tell whether an action of a rule publishes to a topic, as far as its template tells. */
+function publishesTo({ actions }: Pick<RuleState, 'actions'>, topic: string): boolean {
+  return actions.some(({ name, params, fallbacks }) => {
+    const { target_topic: target } = params;
+    const [head, ...rest] = typeof target === 'string' && name === 'republish' ? target.split(/\$\{[^}]*\}/) : [];
+    const end = rest.at(-1);
+    const isTarget =
+      head !== undefined && (end === undefined ? topic === head : topic.startsWith(head) && topic.endsWith(end));
+    return isTarget || publishesTo({ actions: fallbacks }, topic);
+  });
 }
 
 /** The cause that a rule reads other topics. */

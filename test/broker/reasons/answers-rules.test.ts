@@ -248,3 +248,22 @@ describe('A bridge that is not connected', () => {
     await near.stop();
   });
 });
+
+describe('The topic to which a rule publishes', () => {
+  it('shows the condition of the rule because of which nothing was published, and else the topics that it reads', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const sql = 'SELECT payload.t AS t FROM "in/#" WHERE payload.t > 80';
+    await broker.rules.create({ id: 'hot', sql, actions: [republish(`out/\${t}/x`, 'x')] });
+    const question = { topic: 'out/81/x', rule: 'hot', clientId: 'panel' };
+    const none = await firstOf(broker, question);
+    assert.equal(none.code, 'from_unmatched');
+    assert.match(none.text, /"out\/81\/x": it publishes to this topic; it reads "in\/#"\.$/);
+    await broker.publish('in/1', '{"t": 10}');
+    const { code, text } = await firstOf(broker, question);
+    assert.equal(code, 'where_false');
+    assert.match(text, /was not met: payload\.t = 10, so it has published nothing\.$/);
+    const elsewhere = await firstOf(broker, { ...question, topic: 'out/81' });
+    assert.match(elsewhere.text, /"out\/81": it reads "in\/#"\.$/);
+  });
+});
