@@ -229,3 +229,9 @@ const BY_ERROR = new Map(
     return errors.map((code) => [code, name] as const);
   })
 );
+
+/** The details of drops of QoS 0 messages for other reasons than the option `mqueueStoreQos0`. */
+export const QOS0_REFUSALS = {
+  memory: { code: 'qos0_msg', detail: 'QoS 0 messages are not queued while memory is above `memoryHighWatermark`' },
+  space: { code: 'qos0_msg', detail: 'QoS 0 messages are not persisted while the space of the store is used up' }
+} as const;

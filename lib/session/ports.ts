@@ -178,7 +178,7 @@ export interface Announcements {
     reason: DropReason,
     client: ClientInfo | undefined,
     place?: DropPlace,
-    refusal?: Decider
+    refusal?: { readonly code: string; readonly detail: string | undefined }
   ): void;
   failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }

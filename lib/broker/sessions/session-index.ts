@@ -7,7 +7,7 @@ import { Roster } from '../../base/collections/roster.ts';
 import { TextMap } from '../../base/collections/text-map.ts';
 import type { Pace } from '../../base/pace.ts';
 import { Metric } from '../../events/metrics.ts';
-import { DISCONNECT_REASONS } from '../../events/reasons.ts';
+import { DISCONNECT_REASONS, type DisconnectReason } from '../../events/reasons.ts';
 import { Watermark } from '../../monitor/machine/watermark.ts';
 import { SlowConsumers } from '../../monitor/slow-consumers.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -228,7 +228,7 @@ export class SessionIndex {
     this.#removeSlice(session.subscriptions.values());
     const reason = lifecycle.ending?.reason ?? 'closed';
     if (client.isPersistent || session.subscriptions.size > 0)
-      reasons.add('session_ended', { clientId: client.clientId, detail: DISCONNECT_REASONS[reason].about });
+      reasons.add('session_ended', { clientId: client.clientId, detail: endOf(session, reason) });
     if (events.heard['session.terminated']) events.emit('session.terminated', { client, reason });
   }
 
@@ -243,4 +243,13 @@ export class SessionIndex {
     }
     turn.later(() => this.#removeSlice(left));
   }
+}
+
+/** The reason of the end of a session, with the option that decides how long it may be kept. */
+function endOf({ client, protocolVersion }: Session, reason: DisconnectReason): string {
+  const { about } = DISCONNECT_REASONS[reason];
+  const { sessionExpiry, agreement } = client;
+  const option = protocolVersion === 5 ? 'maxSessionExpiryInterval' : 'sessionExpiryInterval';
+  if (reason !== 'expired' || sessionExpiry === 0 || sessionExpiry < agreement.zone[option]) return about;
+  return `${about} The option \`${option}\` of the zone allows ${sessionExpiry} s.`;
 }

@@ -2,7 +2,13 @@
 // in the management interface, and are not changed. Every reason for a drop is a row, so that `broker.monitor.drops`
 // is a view of the log; every reason for the end of a connection is one, too. Refusals have the code of their cause.
 
-import { DISCONNECT_REASONS, type DisconnectReason, DROP_REASONS, type DropReason } from '../../events/reasons.ts';
+import {
+  DISCONNECT_REASONS,
+  type DisconnectReason,
+  DROP_REASONS,
+  type DropReason,
+  QOS0_REFUSALS
+} from '../../events/reasons.ts';
 import type { CauseCode } from './causes.ts';
 
 /** A row of `RECORDED`. */
@@ -23,7 +29,7 @@ export interface RecordedEntry {
   readonly isFilter?: true;
 }
 
-type Causes = Pick<RecordedEntry, 'cause' | 'causeOfReceiver'>;
+type Causes = Pick<RecordedEntry, 'cause' | 'causeOfReceiver' | 'byDetail'>;
 
 /** The causes of the reasons for drops. */
 const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
@@ -32,7 +38,13 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
   queue_full: { cause: 'queue_full' },
   queue_cleared: { cause: 'queue_cleared' },
   total_queue_full: { cause: 'queue_full' },
-  qos0_msg: { cause: 'offline_qos0' },
+  qos0_msg: {
+    cause: 'offline_qos0',
+    byDetail: {
+      [QOS0_REFUSALS.memory.detail]: { cause: 'memory_watermark', detail: QOS0_REFUSALS.memory.detail },
+      [QOS0_REFUSALS.space.detail]: { cause: 'store_full', detail: QOS0_REFUSALS.space.detail }
+    }
+  },
   too_large: { cause: 'too_large' },
   no_local: { cause: 'no_local' },
   no_share_member: { cause: 'right_withdrawn' },

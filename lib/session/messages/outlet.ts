@@ -18,7 +18,7 @@
 import { TopicAliases } from '../../connection/topic-aliases.ts';
 import type { Writer } from '../../connection/writer.ts';
 import { Metric, type Metrics } from '../../events/metrics.ts';
-import type { DropReason } from '../../events/reasons.ts';
+import { type DropReason, QOS0_REFUSALS } from '../../events/reasons.ts';
 import { encodeMessage } from '../../packets/encode-message.ts';
 import { detachFromPublisher, type Frame, type Message, originalOf } from '../../packets/message.ts';
 import { hasExpired, secondsInBroker } from '../../packets/message-expiry.ts';
@@ -281,7 +281,7 @@ export class Outlet implements Subscriber, Waiter {
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
     this.dropped++;
     if (persisted !== undefined) this.log?.finish(persisted);
-    this.ports.announcer.dropped(message, reason, this.client, this);
+    this.ports.announcer.dropped(message, reason, this.client, this, refusalOf(reason, this));
   }
 
   /**
@@ -780,6 +780,14 @@ export class Outlet implements Subscriber, Waiter {
     this.feeds = undefined;
     this.unload();
   }
+}
+
+/** The reason why a QoS 0 message is not queued; undefined: the option `mqueueStoreQos0`, the end of the connection, or another drop. */
+function refusalOf(reason: DropReason, { ports, writer, agreement }: Outlet) {
+  if (reason !== 'qos0_msg') return undefined;
+  if (writer === undefined && !agreement.zone.mqueueStoreQos0) return undefined;
+  if (ports.pressure.isShedding) return QOS0_REFUSALS.memory;
+  return ports.pressure.isSpaceLow ? QOS0_REFUSALS.space : undefined;
 }
 
 /** Tell whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */

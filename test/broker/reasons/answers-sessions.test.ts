@@ -162,3 +162,44 @@ describe('The order of causes in the session of the receiver', () => {
     assert.ok(!causes.some(({ code }) => code === 'retained_missing'));
   });
 });
+
+describe('The limits of the broker as causes for a receiver', () => {
+  it('names the memory for QoS 0 messages that were not queued because it was short', async () => {
+    let used = 0;
+    await using kit = await createTestBroker({ memoryHighWatermark: '100MB', memoryUsage: () => used });
+    const { broker, clock } = kit;
+    broker.on('error', () => undefined);
+    const client = await broker.connect({ clientId: 'c', clean: false, sessionExpiry: 600 });
+    await client.subscribe(['waits', 'new'], { qos: 0 });
+    await client.disconnect();
+    await broker.publish('waits', 'x');
+    used = 105_000_000;
+    await clock.advance('2s');
+    await broker.publish('new', 'x');
+    for (const topic of ['waits', 'new']) {
+      const [{ code, text }] = (await broker.monitor.why({ topic, clientId: 'c' })).causes;
+      assert.equal(code, 'memory_watermark', topic);
+      assert.match(text, /: QoS 0 messages are not queued while memory is above `memoryHighWatermark`\.$/);
+    }
+    used = 0;
+    await clock.advance('2s');
+  });
+
+  it('names the option that limits how long a session is kept', async () => {
+    await using kit = await createTestBroker({ maxSessionExpiryInterval: '3s' });
+    const { broker, clock } = kit;
+    for (const [clientId, sessionExpiry] of [
+      ['limited', 600],
+      ['short', 2]
+    ] as const) {
+      const client = await broker.connect({ clientId, sessionExpiry });
+      await client.subscribe('a', { qos: 1 });
+      await client.disconnect();
+    }
+    await clock.advance('10s');
+    const detailOf = async (clientId: string) =>
+      (await broker.monitor.why({ topic: 'a', clientId })).causes.find(({ code }) => code === 'session_ended')?.text;
+    assert.match(`${await detailOf('limited')}`, /The option `maxSessionExpiryInterval` of the zone allows 3 s\.$/);
+    assert.match(`${await detailOf('short')}`, /The session expiry interval passed after the disconnect\.$/);
+  });
+});
