@@ -69,6 +69,7 @@ const REFUSALS = {
   topic_invalid: builtIn('the topic is not valid'),
   qos_not_allowed: builtIn('the QoS or the retain flag is not allowed'),
   filter_not_allowed: builtIn('the filter is not allowed'),
+  delayed_stopped: builtIn('the feature delayed is stopped'),
   quota: builtIn('a limit is reached'),
   store_full: builtIn('the space of the store is used up'),
   store_failed: builtIn('the store has failed'),
@@ -127,8 +128,9 @@ export const DECIDERS = {
   publishHookFailed: new Decider('publish_hook', { why: FAILED }),
   systemTopic: new Decider('system_topic', { why: 'clients may publish there only if an access rule allows it' }),
   delayedTopic: new Decider('topic_invalid', {
-    why: 'expected $delayed/<seconds>/<topic>, while the feature delayed is started'
+    why: 'expected $delayed/<seconds>/<topic>'
   }),
+  delayedStopped: new Decider('delayed_stopped'),
   delayedSystemTopic: new Decider('system_topic', { why: 'clients may not delay messages to $SYS or $delayed' }),
   delayedFull: new Decider('quota', {
     why: 'there are too many delayed messages (options maxDelayedMessages, maxDelayedBytes)'

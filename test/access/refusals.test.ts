@@ -379,7 +379,7 @@ describe('The record of a PUBLISH that is refused after its right was checked', 
       {
         code: 'topic_invalid',
         topic: '$delayed/soon/z',
-        detail: 'expected $delayed/<seconds>/<topic>, while the feature delayed is started'
+        detail: 'expected $delayed/<seconds>/<topic>'
       },
       { code: 'system_topic', topic: '$SYS/will', detail: only }
     ]);

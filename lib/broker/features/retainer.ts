@@ -9,6 +9,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import { matches } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { Feature } from './feature.ts';
+import { Stops } from './stops.ts';
 
 /** Maximum number of losses that are recorded in `NOTED_MS`. */
 const MAX_NOTED = 100;
@@ -21,6 +22,7 @@ const NOTED_MS = 100;
 export class Retainer implements Feature {
   readonly name = 'retainer';
   readonly about = 'Retains messages and sends them to new subscriptions.';
+  readonly stops: Stops;
   isStarted = false;
   readonly messages: RetainedMessages;
   /** The source of retained messages for feeds. */
@@ -35,6 +37,7 @@ export class Retainer implements Feature {
 
   constructor(services: Services, pressure: Pressure, ledger: Ledger | undefined) {
     this.#services = services;
+    this.stops = new Stops(() => services.clock.now());
     this.#pressure = pressure;
     const { wheel, time, settings } = services;
     this.messages = new RetainedMessages(wheel, time, settings, (topic) => {
@@ -47,19 +50,21 @@ export class Retainer implements Feature {
 
   start(): void {
     this.isStarted = true;
+    this.stops.end();
   }
 
   stop(): void {
     this.isStarted = false;
+    this.stops.begin();
   }
 
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
-    const { announcer, metrics } = this.#services;
+    const { metrics } = this.#services;
     const records = this.#records;
     const { messages } = this;
     if (!this.isStarted && !message.isSystem) {
-      announcer.dropped(message, 'not_retained', undefined);
+      this.#refused(message, 'the feature `retainer` is stopped');
       return;
     }
     const before = records === undefined ? undefined : messages.stored(message.topic);
@@ -68,9 +73,25 @@ export class Retainer implements Feature {
       message.bytes <= message.payloadAt && !message.isSystem && messages.lookUp(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
     if (isDeletion) this.#noteDeletion(message.topic, message.clientId);
-    if (!isTaken) announcer.dropped(message, 'not_retained', undefined);
+    if (!isTaken) this.#refused(message, this.#lackOf(message));
     if (!message.isSystem) records?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     metrics.note('retained', messages.count);
+  }
+
+  /** The limit because of which a message was not retained. */
+  #lackOf({ topic, bytes, payloadAt, isSystem }: Message): string {
+    const { maxRetainedPayloadSize, maxRetainedMessages } = this.#services.settings;
+    const payloadBytes = bytes - payloadAt;
+    if (!isSystem && maxRetainedPayloadSize > 0 && payloadBytes > maxRetainedPayloadSize)
+      return `its payload is larger than maxRetainedPayloadSize (${maxRetainedPayloadSize} bytes)`;
+    if (this.#pressure.isSpaceLow && this.messages.stored(topic) === undefined)
+      return 'the space of the store is used up';
+    const isFull = maxRetainedMessages > 0 && this.messages.count >= maxRetainedMessages;
+    return isFull ? `maxRetainedMessages (${maxRetainedMessages}) is reached` : 'maxRetainedBytes is reached';
+  }
+
+  #refused(message: Message, detail: string): void {
+    this.#services.announcer.dropped(message, 'not_retained', undefined, undefined, { code: 'not_retained', detail });
   }
 
   /**

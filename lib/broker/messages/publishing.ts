@@ -208,7 +208,8 @@ export class Publishing {
   #addDelayed(message: Message): readonly [reason: 'topic_invalid' | 'not_authorized' | 'quota', Decider] | undefined {
     const { clock } = this.#services;
     const { delayed } = this.#host;
-    const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
+    if (!delayed.isStarted) return ['topic_invalid', DECIDERS.delayedStopped];
+    const delay = parseDelayed(message.topic, clock.now() / 1000);
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined)
       return ['topic_invalid', DECIDERS.delayedTopic];
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && publisherOf(message) !== undefined)

@@ -213,6 +213,13 @@ export class Arrival {
   #recordsOf(question: CheckedQuestion): readonly KeptRecord[] {
     const found = new Set<KeptRecord>();
     for (const keys of keysOf(question)) for (const record of this.#services.reasons.records(keys)) found.add(record);
+    if (!this.#state.delayed.isStarted) {
+      let left = MAX_EXAMINED; // those of delayed messages have another topic
+      for (const record of this.#services.reasons.records()) {
+        if (left-- === 0) break;
+        if (record.code === 'delayed_stopped') found.add(record);
+      }
+    }
     return [...found].sort((a, b) => b.number - a.number);
   }
 

@@ -77,6 +77,8 @@ const SAME_ENDS: Readonly<Partial<Record<RecordedCode, RecordedCode>>> = {
   disconnected_discarded: 'taken_over',
   disconnected_kicked: 'session_ended'
 };
+/** The part of a topic that delays a message. */
+const DELAY = /^\$delayed\/[^/]*\//;
 /** The records of retained messages that are no longer there. */
 const RETAINED_LOSSES = /^retained_/;
 
@@ -177,7 +179,10 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
   const { topic, row, detail } = record;
   if (topic !== undefined) {
     const filters = row.isFilter === true ? [topic, requestedIn(detail) ?? topic].map(innerFilter) : undefined;
-    const isOfTopic = filters?.some((filter) => topics.some((each) => matches(filter, each))) ?? topics.includes(topic);
+    const name = record.code === 'delayed_stopped' ? topic.replace(DELAY, '') : topic;
+    const isOfTopic =
+      filters?.some((filter) => topics.some((each) => matches(filter, each))) ??
+      (topics.includes(topic) || topics.includes(name));
     if (!isOfTopic) return false;
   }
   if (record.rule !== undefined && (rule === undefined ? clientId !== undefined : record.rule !== rule)) return false; // clients receive without rules

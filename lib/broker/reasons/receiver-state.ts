@@ -84,7 +84,9 @@ function localCauses({ session, matching, publisher, now, known }: Matched): Der
   if (publisher !== session.client.clientId || matching.length === 0) return [];
   const { ignoreLoopDeliver } = session.client.agreement.zone;
   if (!ignoreLoopDeliver && !matching.every(({ noLocal }) => noLocal)) return [];
-  const detail = ignoreLoopDeliver ? 'the option `ignoreLoopDeliver` is set' : undefined;
+  const detail = ignoreLoopDeliver
+    ? 'the option `ignoreLoopDeliver` of its zone is set'
+    : 'it subscribed with No Local';
   return [derived('no_local', now, { ...known, publisher, filter: cut(matching[0].filter), detail })];
 }
 

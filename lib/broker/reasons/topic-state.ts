@@ -86,12 +86,21 @@ export function retainedCauses(
   const because = (detail: string) => [derived('retained_missing', now, { ...known, detail })];
   if (matching.length === 0) return [];
   if (entry === undefined) {
+    const stopped = stoppedAt(retainer, subscribed);
+    if (hasMissed(clientId) && stopped !== undefined) return because(stopped);
     return hasMissed(clientId) ? because('the topic has none now: it was never set, was deleted, or has expired') : [];
   }
-  if (subscribed !== undefined && entry.message.timestamp > subscribed) return []; // it was delivered when it was published
-  if (!retainer.isStarted) return because('the feature `retainer` is stopped');
-  if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   const single = matching.filter(({ filter }) => !isShared(filter));
+  if (subscribed !== undefined && entry.message.timestamp > subscribed) {
+    // it was delivered when it was published
+    const isNewOnly = single.length > 0 && single.every(({ retainHandling }) => retainHandling === 1);
+    return isNewOnly ? because('it was sent when it was published, and Retain Handling 1 does not repeat it') : [];
+  }
+  if (!retainer.isStarted)
+    return because('the feature `retainer` is stopped: start it with `embermq ctl plugins load retainer`');
+  const stopped = stoppedAt(retainer, subscribed);
+  if (stopped !== undefined) return because(stopped);
+  if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   if (single.every(({ retainHandling }) => retainHandling === 2))
     return because('none are sent with Retain Handling 2');
   if (single.every(({ retainHandling }) => retainHandling > 0))
@@ -100,4 +109,12 @@ export function retainedCauses(
     return because('its publisher may no longer publish it (option `retainedRights`)');
   const isPending = session.outlet.feeds !== undefined;
   return isPending ? because('it waits until the client has taken earlier messages') : [];
+}
+
+/** A stop of the feature `retainer` in which a client subscribed. @param subscribed undefined: the time is not known */
+function stoppedAt({ stops }: Retainer, subscribed: number | undefined): string | undefined {
+  const stop = subscribed === undefined ? undefined : stops.at(subscribed, 1);
+  if (stop === undefined) return undefined;
+  const end = stop.until === undefined ? 'now' : new Date(stop.until).toISOString();
+  return `the feature \`retainer\` was stopped when the client subscribed, from ${new Date(stop.from).toISOString()} until ${end}`;
 }

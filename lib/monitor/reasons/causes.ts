@@ -94,8 +94,8 @@ export const CAUSES = {
   ),
   connection_limit: row(
     'recorded',
-    (e) => `${newcomer(e)}, because a limit of connections was reached${because(e)}.`,
-    'Close unused connections, or raise this limit.'
+    (e) => `${newcomer(e)}, because a limit was reached${because(e)}.`,
+    'Close unused connections, or raise this limit. After failed logins, correct the credentials of the clients that fail, and wait a minute.'
   ),
   connect_refused: row(
     'recorded',
@@ -158,6 +158,12 @@ export const CAUSES = {
     'recorded',
     (e) => `The topic of the message of ${sender(e)} is not allowed${because(e)}.`,
     'Publish to a topic that is valid: without wildcards, within `maxTopicLevels`, and not below `$SYS`.'
+  ),
+  delayed_stopped: row(
+    'recorded',
+    (e) =>
+      `The delayed message of ${sender(e)}${toTopic(e)} was refused, because the feature delayed is stopped${because(e)}.`,
+    'Start the feature delayed (`embermq ctl plugins load`), or publish without a delay.'
   ),
   qos_not_allowed: row(
     'recorded',
@@ -259,8 +265,8 @@ export const CAUSES = {
   // ----------------------------------------------------------------------------------------------------------- receiver
   no_local: row(
     ['recorded', 'derived'],
-    (e) => `${begin(client(e))} published the message itself and subscribed with No Local${because(e)}.`,
-    'Subscribe without No Local.'
+    (e) => `${begin(client(e))} published the message itself, and does not receive its own messages${because(e)}.`,
+    'Subscribe without No Local, and set `ignoreLoopDeliver` of its zone to false.'
   ),
   retained_missing: row(
     ['recorded', 'derived'],

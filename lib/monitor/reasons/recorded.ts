@@ -131,6 +131,11 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   publish_hook: refusal('A PUBLISH was refused by a hook `publish`.', 'publish_hook'),
   system_topic: refusal('A PUBLISH below `$SYS` was refused.', 'topic_not_allowed'),
   topic_not_allowed: { about: 'A PUBLISH was refused: its topic is not allowed.', cause: 'topic_not_allowed' },
+  delayed_stopped: {
+    about: 'A delayed PUBLISH was refused: the feature `delayed` is stopped.',
+    cause: 'delayed_stopped',
+    drop: 'topic_invalid'
+  },
   qos_not_allowed: { about: 'A PUBLISH was refused: QoS or retain are not allowed.', cause: 'qos_not_allowed' },
   packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
   store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
@@ -172,6 +177,7 @@ export type OtherCode =
   | 'publish_hook'
   | 'system_topic'
   | 'topic_not_allowed'
+  | 'delayed_stopped'
   | 'qos_not_allowed'
   | 'packet_too_large'
   | 'store_full'

@@ -75,3 +75,86 @@ describe('Rights that were withdrawn', () => {
     await client.disconnect();
   });
 });
+
+describe('Retained messages that are missing', () => {
+  it('names the limit because of which a message was not retained before the late subscription', async () => {
+    await using kit = await createTestBroker({ maxRetainedPayloadSize: 10, maxRetainedMessages: 1 });
+    const { broker } = kit;
+    const client = await broker.connect({ clientId: 'c' });
+    await broker.publish('large', 'x'.repeat(11), { retain: true });
+    await broker.publish('one', 'x', { retain: true });
+    await broker.publish('two', 'x', { retain: true });
+    await client.subscribe(['large', 'two']);
+    for (const [topic, why] of [
+      ['large', 'its payload is larger than maxRetainedPayloadSize (10 bytes)'],
+      ['two', 'maxRetainedMessages (1) is reached']
+    ]) {
+      const [[code, text], [next]] = await summaryOf(broker, { topic, clientId: 'c' });
+      const missing = `There was no retained message for the receiver at topic "${topic}": ${why}.`;
+      assert.deepEqual([code, text, next], ['retained_missing', missing, 'subscribed_later']);
+    }
+    await client.disconnect();
+  });
+
+  it('names the stop of the feature in which a client subscribed or a message was published, also when it is over', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.publish('before', 'x', { retain: true });
+    await broker.features.stop('retainer');
+    const from = new Date(clock.now()).toISOString();
+    await broker.publish('during', 'x', { retain: true });
+    await clock.advance('1m');
+    const client = await broker.connect({ clientId: 'c' });
+    await client.subscribe(['before', 'during'], { qos: 1 });
+    await clock.advance('1m');
+    await broker.features.start('retainer');
+    const until = new Date(clock.now()).toISOString();
+    await clock.advance('1m');
+    const textOf = async (topic: string) => (await summaryOf(broker, { topic, clientId: 'c' }))[0]?.[1];
+    assert.match(`${await textOf('during')}`, /at topic "during": the feature `retainer` is stopped\.$/);
+    const stopped = `the feature \`retainer\` was stopped when the client subscribed, from ${from} until ${until}.`;
+    assert.equal(await textOf('before'), `There was no retained message for client "c" at topic "before": ${stopped}`);
+    await client.disconnect();
+  });
+
+  it('says that Retain Handling 1 does not repeat a message that was delivered', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.broker.connect({ clientId: 'c' });
+    await client.subscribe('a', { qos: 1, retainHandling: 1 });
+    await kit.clock.advance('1s');
+    await kit.broker.publish('a', 'x', { retain: true });
+    await client.subscribe('a', { qos: 1, retainHandling: 1 });
+    const [[code, text]] = await summaryOf(kit.broker, { topic: 'a', clientId: 'c' });
+    assert.deepEqual([code, /Retain Handling 1 does not repeat it\.$/.test(text)], ['retained_missing', true]);
+    await client.disconnect();
+  });
+});
+
+describe('Options and features that keep messages back', () => {
+  it('names a stopped feature delayed for the topic of the delayed message, with the remedy to start it', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    await broker.features.stop('delayed');
+    const device = await broker.connect({ clientId: 'd' });
+    await assert.rejects(device.publish('$delayed/1/a/b', 'x', { qos: 1 }));
+    for (const topic of ['a/b', '$delayed/1/a/b']) {
+      const { causes } = await broker.monitor.why({ topic });
+      const text =
+        'The delayed message of client "d" to topic "$delayed/1/a/b" was refused, because the feature delayed is stopped.';
+      assert.deepEqual([causes[0].code, causes[0].text], ['delayed_stopped', text], topic);
+      assert.match(causes[0].remedy, /^Start the feature delayed \(`embermq ctl plugins load`\)/);
+    }
+    await device.disconnect();
+  });
+
+  it('does not claim No Local where ignoreLoopDeliver keeps the message back', async () => {
+    await using kit = await createTestBroker({ ignoreLoopDeliver: true });
+    const client = await kit.broker.connect({ clientId: 'c', protocolVersion: 4 });
+    await client.subscribe('a', { qos: 1 });
+    await client.publish('a', 'x', { qos: 1 });
+    const { causes } = await kit.broker.monitor.why({ topic: 'a', clientId: 'c', publisher: 'c' });
+    assert.deepEqual([causes[0].code, /subscribed with No Local/.test(causes[0].text)], ['no_local', false]);
+    assert.match(causes[0].remedy, /`ignoreLoopDeliver`/);
+    await client.disconnect();
+  });
+});
