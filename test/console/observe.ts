@@ -294,8 +294,8 @@ describeConsole('Observing topics, clients and messages', (served) => {
     for (let tries = 0; tries < 1_000 && !(await first.isVisible()); tries++)
       await client.publish('pinned/one', 'short', { qos: 1 });
     const navigation = page.getByRole('navigation', { name: 'Views' });
-    await navigation.getByRole('link', { name: 'Clients' }).click();
-    await page.getByRole('heading', { name: 'Clients' }).waitFor();
+    await navigation.getByRole('link', { name: 'Listeners' }).click();
+    await page.getByRole('heading', { name: 'Listeners' }).waitFor();
     await page.locator('.live-text', { hasText: 'connected' }).waitFor();
     await client.publish('pinned/one', 'x'.repeat(3_000), { qos: 1 });
     await navigation.getByRole('link', { name: 'Topics' }).click();
