@@ -169,6 +169,31 @@ describeConsole('Connections of the console', (served) => {
     await first.close();
   });
 
+  it('shows live values in four of ten tabs of a browser that are all shown, and loads lists in the others', async () => {
+    const first = await served.open('clients', 'ann', {});
+    const context = first.page.context();
+    const isLive = (page: Page) => liveMark(page).filter({ hasText: /^live$/ });
+    const isRefused = (page: Page) => page.getByRole('status').filter({ hasText: '4 other windows' });
+    await isLive(first.page).waitFor();
+    const pages = [first.page];
+    while (pages.length < 10) {
+      const page = await context.newPage();
+      pages.push(page);
+      await page.goto(`${served.base}/clients`);
+      await (pages.length <= 4 ? isLive(page) : isRefused(page)).waitFor();
+      await page.getByRole('link', { name: 'meter-1' }).waitFor();
+    }
+    await setVisible(pages[1], 'hidden');
+    await liveMark(pages[1]).filter({ hasText: 'paused' }).waitFor();
+    await isLive(pages[9])
+      .or(pages[9].getByRole('button', { name: 'Try now' }))
+      .waitFor();
+    if (!(await isLive(pages[9]).isVisible())) await pages[9].getByRole('button', { name: 'Try now' }).click();
+    await Promise.any(pages.slice(4).map((page) => isRefused(page).waitFor({ state: 'detached' })));
+    assert.deepEqual(first.faults, []);
+    await first.close();
+  });
+
   it(`says why it shows nothing live if ${MAX_STREAMS} tabs do, and begins after one of them is hidden`, async () => {
     const last = await served.open('');
     await liveMark(last.page)

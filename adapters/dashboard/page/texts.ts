@@ -55,7 +55,9 @@ export const T = {
     hidden: 'paused',
     again: (seconds: number) => `connection lost, next attempt in ${seconds} s`,
     retry: 'Try now',
-    about: 'Live values arrive over one connection for each tab.'
+    about: 'Live values arrive over one connection for each tab.',
+    noPlace: (windows: number) =>
+      `Nothing here is live, because ${windows} other windows of this browser are. Close or hide one of them; lists can be loaded here meanwhile.`
   },
   login: {
     title: 'Log in',

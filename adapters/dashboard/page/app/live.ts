@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Live, type LiveState, type Watch, type WatchListener } from '../model/live.ts';
 import { RequestError, send } from './requests.ts';
 import { login } from './session.ts';
+import { takePlace } from './stream-places.ts';
 
 /** The state of the stream of this tab. */
 export const liveState = signal<LiveState>({ is: 'idle' });
@@ -12,8 +13,14 @@ export const liveRefusal = signal<string | undefined>(undefined);
 
 const live = new Live({
   async open(signal) {
-    const { body } = await send('live', { signal, isBackground: true });
-    return textOf(body as ReadableStream<Uint8Array>);
+    const release = await takePlace(signal);
+    try {
+      const { body } = await send('live', { signal, isBackground: true });
+      return textOf(body as ReadableStream<Uint8Array>, release);
+    } catch (error) {
+      release();
+      throw error;
+    }
   },
   async set(id, watches, signal) {
     await send(`live/${encodeURIComponent(id)}`, { method: 'PUT', body: { watches }, signal, isBackground: true });
@@ -32,11 +39,16 @@ const live = new Live({
   }
 });
 
-async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** The text of a stream. @param ended called at the end */
+async function* textOf(body: ReadableStream<Uint8Array>, ended: () => void): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read())
-    yield decoder.decode(part.value, { stream: true });
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      yield decoder.decode(part.value, { stream: true });
+  } finally {
+    ended();
+  }
 }
 
 /** Open the stream while the page is shown and there is a session. */
