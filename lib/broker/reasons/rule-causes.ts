@@ -123,7 +123,7 @@ async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): P
   const { rule, topic, publisher, at: time, now, precision, isPast, stoppedAt } = question;
   const known = { rule: cut(rule), topic: cut(topic) };
   const { topics } = state;
-  if (!(await readsTopic(topics, topic))) {
+  if (!readsTopic(topics, topic)) {
     const other = unmatched(known, topics, now);
     return publishesTo(state, topic) ? ofOutput(question, other, rules) : { causes: [other], isComplete: true };
   }
@@ -189,18 +189,12 @@ function unmatched(
   return derived('from_unmatched', now, { ...known, detail: cut(`it reads ${names}`) });
 }
 
-/** Tell whether a rule reads the messages of a topic: from a topic filter, or from an event of messages of all topics. */
-async function readsTopic(names: readonly string[], topic: string): Promise<boolean> {
-  const [events, filters] = [names.filter(isEventName), names.filter((name) => !isEventName(name))];
-  if (filters.some((filter) => matches(filter, topic))) return true;
-  if (events.length === 0) return false;
-  const { eventsOfFilter } = await import('../../rules/events/topics.ts'); // a part of the engine of rules, which is loaded
-  return events.flatMap(eventsOfFilter).some((event) => /^(message|delivery)\./.test(event));
-}
+/** The events of messages, after FROM; other events are not about messages. A wildcard may stand for any event. */
+const OF_MESSAGES = /^\$events\/(message|delivery|\+|#)/;
 
-/** Tell whether a name after FROM is that of an event, from which a rule selects as well. */
-function isEventName(name: string): boolean {
-  return name.startsWith('$events/');
+/** Tell whether a rule reads the messages of a topic: from a topic filter, or from an event of messages of all topics. */
+function readsTopic(names: readonly string[], topic: string): boolean {
+  return names.some((name) => OF_MESSAGES.test(name) || (!name.startsWith('$events/') && matches(name, topic)));
 }
 
 function isBy(publisher: string | undefined, clientId: string | undefined): boolean {
