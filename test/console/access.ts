@@ -145,7 +145,7 @@ describeConsole('Applications and users in the console', (served) => {
     await dialog.getByRole('alert').filter({ hasNotText: 'differ' }).waitFor();
     assert.deepEqual(await seriousFindings(tab), []);
     await change(PASSWORD, 'another long password', 'another long password');
-    await page.getByRole('dialog', { name: 'Log in' }).waitFor();
+    await page.getByRole('dialog', { name: 'The session has ended' }).waitFor();
     assert.equal(await served.broker.users.verify('bob', PASSWORD), undefined);
     assert.ok(await served.broker.users.verify('bob', 'another long password'));
     await served.broker.users.setPassword('bob', PASSWORD);

@@ -217,11 +217,28 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('option').filter({ hasText: '+ 3,900 characters' }).first().waitFor();
     assert.deepEqual(await seriousFindings(tab), []);
     await page.getByRole('combobox', { name: 'Find' }).fill('alarm');
-    await page.getByRole('option', { name: 'Page Alarms' }).waitFor();
+    await page.getByRole('option', { name: 'Page Alarms', exact: true }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Alarms' }).and(page.locator(':focus')).waitFor();
     await page.goBack();
     await page.getByRole('heading', { name: 'meter-2' }).and(page.locator(':focus')).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('breaks the long texts of the history of a client into lines', async () => {
+    const client = await served.broker.connect({ clientId: 'ended' });
+    await client.subscribe('commands/+');
+    await served.broker.access.banned.create({ kind: 'clientId', who: 'ended', until: Infinity, reason: 'a test' });
+    await served.broker.access.banned.disconnect('clientId', 'ended');
+    const tab = await served.open('client?id=ended&tab=history');
+    const { page } = tab;
+    await page.getByRole('cell', { name: /^The session ended/ }).or(page.getByRole('row').nth(3)).first().waitFor();
+    const [inner, outer] = await page.evaluate<[number, number]>(
+      "(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])(document.querySelector('.table-frame'))"
+    );
+    assert.equal(inner, outer, 'nothing has to be scrolled sideways');
+    await served.broker.access.banned.delete('clientId', 'ended');
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
@@ -232,9 +249,15 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('link', { name: 'meter-1' }).waitFor();
     await page.context().clearCookies();
     await page.getByRole('button', { name: 'Load again' }).click();
-    await page.getByRole('dialog').getByText('The session has ended').waitFor();
+    const dialog = page.getByRole('dialog', { name: 'The session has ended' });
+    await dialog.waitFor();
+    assert.equal(await dialog.getByRole('heading').count(), 1);
+    assert.equal(await dialog.getByLabel('User').inputValue(), 'ann');
+    await dialog.locator('[name=password]:focus').waitFor();
+    const [inner, outer] = await Promise.all([dialog.getByLabel('User').boundingBox(), dialog.boundingBox()]);
+    assert.ok(inner && outer && inner.x - outer.x >= 12, 'the form has a padding');
     await logIn(tab, 'ann');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await dialog.waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'meter-1' }).click();
     await page.getByRole('heading', { name: 'meter-1' }).waitFor();
     assert.deepEqual(tab.faults, []);

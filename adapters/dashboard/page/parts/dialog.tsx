@@ -59,5 +59,5 @@ export function Dialog({
 function show(dialog: HTMLDialogElement): void {
   dialog.showModal();
   // the browser chooses the first element, which is the button that closes
-  dialog.querySelector<HTMLElement>('input, select, textarea')?.focus();
+  dialog.querySelector<HTMLElement>('input:not([data-filled=true]), select, textarea')?.focus();
 }

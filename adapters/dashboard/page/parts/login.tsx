@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { RequestError } from '../app/requests.ts';
-import { hostLogin, loadSession, logIn, login } from '../app/session.ts';
+import { hostLogin, loadSession, logIn, login, session } from '../app/session.ts';
 import { T } from '../texts.ts';
 import { described } from './problem.tsx';
 
@@ -26,13 +26,21 @@ interface LoginProps {
   readonly isAgain: boolean;
 }
 
+/** The title, unless that of the dialog is enough. */
+function Heading({ isAgain }: { readonly isAgain: boolean }) {
+  if (isAgain) return null;
+  return (
+    <h1 id="login-title" tabIndex={-1}>
+      {T.login.title}
+    </h1>
+  );
+}
+
 /** The way to the login of the host app, which knows the passwords. */
 function HostLogin({ loginUrl, isAgain }: LoginProps) {
   return (
-    <section class="login" aria-labelledby="login-title">
-      <h1 id="login-title" tabIndex={-1}>
-        {isAgain ? T.login.again : T.login.title}
-      </h1>
+    <section class="login" aria-labelledby={isAgain ? undefined : 'login-title'}>
+      <Heading isAgain={isAgain} />
       <p>{loginUrl === undefined ? T.login.ofHost : T.login.atHost}</p>
       {loginUrl !== undefined && (
         <a class="button" href={hostLogin(loginUrl)}>
@@ -68,14 +76,21 @@ function PasswordLogin({ loginUrl, isAgain }: LoginProps) {
     }
   };
   return (
-    <form class="login" onSubmit={submit} aria-labelledby="login-title">
-      <h1 id="login-title" tabIndex={-1}>
-        {isAgain ? T.login.again : T.login.title}
-      </h1>
+    <form class="login" onSubmit={submit} aria-labelledby={isAgain ? undefined : 'login-title'}>
+      <Heading isAgain={isAgain} />
       <p>{isAgain ? T.login.againAbout : T.login.about}</p>
       <label>
         <span>{T.login.id}</span>
-        <input ref={first} name="id" required autocomplete="username" autocapitalize="none" spellcheck={false} />
+        <input
+          ref={first}
+          name="id"
+          required
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          defaultValue={isAgain ? session.value?.id : undefined}
+          data-filled={isAgain}
+        />
       </label>
       <label>
         <span>{T.login.password}</span>

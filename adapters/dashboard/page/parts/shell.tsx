@@ -43,7 +43,7 @@ export function Shell() {
     <>
       <Layout />
       {state.is === 'lost' && (
-        <Dialog title={T.login.title}>
+        <Dialog title={T.login.again}>
           <Login loginUrl={state.loginUrl} isOfHost={state.isOfHost} isAgain />
         </Dialog>
       )}

@@ -40,7 +40,7 @@ export function History({ id }: { readonly id: string }) {
             )
           },
           { head: C.times, isNumber: true, cell: ({ count }) => (count > 1 ? countText(count) : '') },
-          { head: C.event, cell: ({ about }) => about },
+          { head: C.event, isWide: true, cell: ({ about }) => about },
           {
             head: T.topics.topic,
             cell: ({ topic }) =>
