@@ -53,6 +53,28 @@ describe('The live stream of the console', () => {
     assert.equal(typeof second.data.loopDelayMs, 'number');
   });
 
+  it('shows no rates before they are measured over a second, also if its timer rings earlier', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const early = await watching(server, { early: { kind: 'alarms' } }); // it starts the timer
+    clock.advance(800);
+    const set = early.set({ early: { kind: 'alarms' }, now: { kind: 'overview' } });
+    assert.equal((await set).status, 200);
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (let at = 0; at < 12; at++) await client.publish('a', 'x', { qos: 1 });
+    clock.advance(200);
+    clock.advance(1_000);
+    const read = (await early.next(5)).filter(({ event }) => event === 'overview');
+    assert.deepEqual(
+      read.map(({ data }) => [data.hasRates, (data.values as Record<string, number>)['messages.received']]),
+      [
+        [false, undefined],
+        [false, undefined],
+        [true, 10]
+      ]
+    );
+  });
+
   it('reads the state of the broker once for all tabs', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });

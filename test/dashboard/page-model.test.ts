@@ -250,6 +250,11 @@ describe('The history of the overview', () => {
       withRates(samples).map(({ at }) => at),
       [1_000, 2_000, 61_000]
     );
+    const begun = [0, 300, 1_300].map((at) => ({ at, hasRates: at > 1_000, values: {} }));
+    assert.deepEqual(
+      withRates(begun).map(({ at }) => at),
+      [1_300]
+    );
   });
 
   it('continues the history with newer samples', () => {

@@ -5,11 +5,14 @@ import type { LiveKind, SharedSampler } from './live-kind.ts';
 const NANOSECONDS = 1e6;
 /** Readings of several watches within this time are one: they count from the one before, and a timer reads for all. */
 const SAME_MS = 500;
+/** The first rates are measured over at least this time: about a second, because the timer that reads may ring soon after the first reading. */
+const FIRST_MS = 900;
 
 /** Reads counters as rates, and gauges as they are. The watches of all tabs share one, and its histogram of the delay. */
 class Sampler implements SharedSampler {
   watches = 0;
   #last: object | undefined;
+  #hasRates = false;
   readonly #broker: Broker;
   #counters: Readonly<Record<string, number>>;
   #atMs: number;
@@ -27,8 +30,9 @@ class Sampler implements SharedSampler {
   }
 
   read(): object {
-    if (this.#last === undefined || this.#broker.clock.monotonic() - this.#atMs >= SAME_MS)
-      this.#last = this.#reading();
+    const ageMs = this.#broker.clock.monotonic() - this.#atMs;
+    this.#hasRates ||= ageMs >= FIRST_MS;
+    if (this.#last === undefined || (this.#hasRates && ageMs >= SAME_MS)) this.#last = this.#reading();
     return this.#last;
   }
 
@@ -38,8 +42,9 @@ class Sampler implements SharedSampler {
     const gauges: Readonly<Record<string, number>> = metrics.gauges();
     const nowMs = clock.monotonic();
     const seconds = (nowMs - this.#atMs) / 1_000;
-    const rateOf = (name: string) => (seconds > 0 ? (counters[name] - this.#counters[name]) / seconds : 0);
-    const values = HISTORY_METRICS.map((name) => [name, name in counters ? rateOf(name) : gauges[name]]);
+    const rateOf = (name: string) => (counters[name] - this.#counters[name]) / seconds;
+    const names = HISTORY_METRICS.filter((name) => this.#hasRates || !(name in counters));
+    const values = names.map((name) => [name, name in counters ? rateOf(name) : gauges[name]]);
     this.#counters = counters;
     this.#atMs = nowMs;
     const { rss, heapUsed } = process.memoryUsage();
@@ -47,6 +52,7 @@ class Sampler implements SharedSampler {
     this.#delay.reset();
     return {
       at: clock.now(),
+      hasRates: this.#hasRates,
       values: Object.fromEntries(values),
       alarms: alarms.present().length,
       memory: { rss, heapUsed },

@@ -8,6 +8,8 @@ export interface History {
 /** The values at one time. */
 interface Sample {
   readonly at: number;
+  /** False: the rates are not measured yet. */
+  readonly hasRates?: boolean;
   readonly values: Readonly<Record<string, number>>;
 }
 
@@ -16,7 +18,9 @@ const MAX_GAP_MS = 3_000;
 
 /** The samples with rates: a stream begins with one that has none, also when it is opened again. */
 export function withRates<S extends Sample>(samples: readonly S[]): readonly S[] {
-  return samples.filter(({ at }, index) => index > 0 && at - samples[index - 1].at <= MAX_GAP_MS);
+  return samples.filter(
+    ({ at, hasRates }, index) => hasRates !== false && index > 0 && at - samples[index - 1].at <= MAX_GAP_MS
+  );
 }
 
 /** A history with newer samples. A value that a sample does not have stays as it was. */

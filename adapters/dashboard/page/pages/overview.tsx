@@ -51,6 +51,7 @@ const CHARTS: readonly ChartRow[] = [
 /** The state of the broker now, as the live stream has it. */
 interface Now {
   readonly at: number;
+  readonly hasRates: boolean;
   readonly values: Readonly<Record<string, number>>;
   readonly alarms: number;
   readonly memory: { readonly rss: number; readonly heapUsed: number };
