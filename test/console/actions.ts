@@ -161,6 +161,7 @@ describeConsole('Actions in the console', (served) => {
       return page.evaluate<string>('navigator.clipboard.readText()');
     };
     assert.equal(await copied('Copy as ctl'), `embermq ctl --url=${served.base}/api clients list meter`);
+    await page.getByRole('status').filter({ hasText: 'EMBERMQ_APP=ann:PASSWORD' }).waitFor();
     await page.getByText('Copied').waitFor({ state: 'detached' });
     const curl = await copied('Copy as curl');
     assert.equal(curl, `curl -u ann '${served.base}/api/clients?_like_clientid=meter'`);

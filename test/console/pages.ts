@@ -233,7 +233,11 @@ describeConsole('The pages of the console', (served) => {
     await served.broker.access.banned.disconnect('clientId', 'ended');
     const tab = await served.open('client?id=ended&tab=history');
     const { page } = tab;
-    await page.getByRole('cell', { name: /^The session ended/ }).or(page.getByRole('row').nth(3)).first().waitFor();
+    await page
+      .getByRole('cell', { name: /^The session ended/ })
+      .or(page.getByRole('row').nth(3))
+      .first()
+      .waitFor();
     const [inner, outer] = await page.evaluate<[number, number]>(
       "(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])(document.querySelector('.table-frame'))"
     );

@@ -140,6 +140,9 @@ export const T = {
   copy: {
     curl: 'Copy as curl',
     ctl: 'Copy as ctl',
+    needsUser: (name: string) =>
+      `The command needs a user of the console, not an application: EMBERMQ_APP=${name}:PASSWORD in its environment.`,
+    needsApplication: 'The command needs an application in its environment: EMBERMQ_APP=ID:SECRET.',
     failed: 'The browser does not let the page copy. Select the text and copy it.'
   },
   value: {

@@ -9,15 +9,25 @@ import { notify, notifyProblem } from './notices.tsx';
 const SHOWN_MS = 2_000;
 
 /** A button that copies a text. */
-export function CopyButton({ text, label = T.value.copy }: { readonly text: string; readonly label?: string }) {
+export function CopyButton({
+  text,
+  label = T.value.copy,
+  note
+}: {
+  readonly text: string;
+  readonly label?: string;
+  /** A requirement of the copied text, shown when it was copied. */
+  readonly note?: string | undefined;
+}) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     if (!(await toClipboard(text))) return;
     setDone(true);
+    if (note !== undefined) notify(note);
     setTimeout(() => setDone(false), SHOWN_MS);
   };
   return (
-    <button type="button" class="small quiet" onClick={() => void copy()}>
+    <button type="button" class="small quiet" title={note} onClick={() => void copy()}>
       <Icon name="copy" />
       <span aria-live="polite">{isDone ? T.value.copied : label}</span>
     </button>
@@ -38,11 +48,16 @@ export interface Copied {
 /** The commands that do the same as an action or a list of the page. Neither contains a secret. */
 export function CopyAs({ request, of = 'api', ctl, input }: Copied) {
   const name = session.value?.id ?? '';
+  const flag = urlFlag(location.origin + urlOf(''), of);
   return (
     <span class="copy-as">
       <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf(of), name, request)} />
       {ctl && (
-        <CopyButton label={T.copy.ctl} text={ctlText([...urlFlag(location.origin + urlOf(''), of), ...ctl], input)} />
+        <CopyButton
+          label={T.copy.ctl}
+          text={ctlText([...flag, ...ctl], input)}
+          note={flag.length === 0 ? T.copy.needsApplication : T.copy.needsUser(name)}
+        />
       )}
     </span>
   );
