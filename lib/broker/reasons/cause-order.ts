@@ -25,7 +25,7 @@ export interface TimedCause {
 const LATE: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'subscribed_later']);
 /** The derived causes that are about messages of the topic which the broker has. */
 const OF_MESSAGES: ReadonlySet<CauseCode> = new Set<CauseCode>([
-  ...(['delayed', 'will_delayed', 'queued', 'offline_queued', 'awaiting_acknowledgements'] as const)
+  ...(['delayed', 'will_delayed', 'publish_limited', 'queued', 'offline_queued', 'awaiting_acknowledgements'] as const)
 ]);
 /** The causes that are about the connection or session of a client, whatever its messages. */
 const OF_CONNECTIONS: ReadonlySet<CauseCode> = new Set<CauseCode>([

@@ -17,7 +17,7 @@ import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { type RuleSources, ruleCauses } from './rule-causes.ts';
-import { delayedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
+import { delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
 export interface BrokerState {
@@ -76,7 +76,7 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
   const delayed = delayedCauses(question, state.delayed);
   const wills = willCauses(question, state.sessions);
   const found = await ofReceiver(question, state);
-  const waiting = [...delayed.causes, ...wills.causes];
+  const waiting = [...delayed.causes, ...wills.causes, ...limitedCauses(question, state.sessions)];
   return {
     causes: [...waiting, ...found.causes],
     otherwise: waiting.length > 0 ? [] : (found.otherwise ?? []),

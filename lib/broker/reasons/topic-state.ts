@@ -1,5 +1,6 @@
 // The causes that are in the topic: a delayed message, a rewrite rule, a retained message that is missing.
 
+import { Pause } from '../../connection/pause.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import { isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
@@ -53,6 +54,19 @@ export function rewrittenCauses(
   if (subscribed === written || !hasReceiver(publisherMount + subscribed)) return [];
   const detail = `a subscription to it is one to ${JSON.stringify(cut(subscribed))}`;
   return [derived('rewritten', now, { ...known, filter: cut(subscribed), to: cut(subscribed), detail })];
+}
+
+/** The publisher exceeds a rate limit, so that its messages wait in its connection. */
+export function limitedCauses({ publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
+  const session = publisher === undefined ? undefined : sessions.get(publisher);
+  const pauses = session?.connection?.reader.pauses ?? 0;
+  if (session === undefined || (pauses & Pause.rate) === 0) return [];
+  const { publishLimit, rateLimit } = session.client.agreement.zone;
+  const limits = Object.entries({ publishLimit, rateLimit }).flatMap(([name, limit]) =>
+    limit === undefined ? [] : [`\`${name}\` of its zone is ${limit.amount} in ${limit.perMs / 1000} s`]
+  );
+  const detail = limits.length === 0 ? 'that of all clients of its zone' : limits.join(', and ');
+  return [derived('publish_limited', now, { publisher: cut(session.client.clientId), detail })];
 }
 
 /** The wills of clients that have lost their connection, and wait for their Will Delay. */

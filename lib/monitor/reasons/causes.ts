@@ -159,6 +159,11 @@ export const CAUSES = {
     (e) => `The topic of the message of ${sender(e)} is not allowed${because(e)}.`,
     'Publish to a topic that is valid: without wildcards, within `maxTopicLevels`, and not below `$SYS`.'
   ),
+  publish_limited: row(
+    'derived',
+    (e) => `The broker does not read the messages of ${sender(e)} now, because it exceeds a rate limit${because(e)}.`,
+    'Wait, or make the client publish less; its limits are `publishLimit`, `rateLimit`, `totalPublishLimit` and `totalRateLimit`.'
+  ),
   delayed_stopped: row(
     'recorded',
     (e) =>

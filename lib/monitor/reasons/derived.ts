@@ -14,6 +14,7 @@ export type DerivedCode =
   | 'share_member'
   | 'delayed'
   | 'will_delayed'
+  | 'publish_limited'
   | 'offline_no_session'
   | 'offline_qos0'
   | 'offline_queued'

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { acl } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
+import { rawClient } from '../../support/raw-client.ts';
+import { publish, turns } from '../../support/wire.ts';
 import { summaryOf } from './summary.ts';
 
 describe('Rights that were withdrawn', () => {
@@ -145,6 +147,21 @@ describe('Options and features that keep messages back', () => {
       assert.match(causes[0].remedy, /^Start the feature delayed \(`embermq ctl plugins load`\)/);
     }
     await device.disconnect();
+  });
+
+  it('names the limit because of which the messages of a publisher are not read', async () => {
+    await using kit = await createTestBroker({ publishLimit: '2,10s' });
+    const { broker, clock } = kit;
+    broker.subscribe('a', () => undefined);
+    const device = await rawClient(broker, { clientId: 'd' });
+    for (let sent = 0; sent < 4; sent++) device.send(publish('a', `${sent}`));
+    await turns();
+    const question = { topic: 'a', publisher: 'd' };
+    const text =
+      'The broker does not read the messages of client "d" now, because it exceeds a rate limit: `publishLimit` of its zone is 2 in 10 s.';
+    assert.deepEqual((await summaryOf(broker, question))[0], ['publish_limited', text, undefined]);
+    await clock.advance('1m');
+    assert.ok(!(await summaryOf(broker, question)).some(([code]) => code === 'publish_limited'));
   });
 
   it('does not claim No Local where ignoreLoopDeliver keeps the message back', async () => {
