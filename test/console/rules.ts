@@ -91,6 +91,23 @@ describeConsole(
       await tab.close();
     });
 
+    it('shows a viewer the change of another person, and no state and no commands of a rule that was deleted', async () => {
+      const { rules } = served.broker;
+      await rules.create({ id: 'watched', sql: 'SELECT payload FROM "watched"', actions: [{ name: 'do_nothing' }] });
+      const tab = await served.open('rule?id=watched', 'bob');
+      const { page } = tab;
+      await page.locator('.cm-content', { hasText: 'SELECT payload' }).waitFor();
+      await page.locator('main .badge').first().waitFor();
+      await rules.update('watched', { sql: 'SELECT topic FROM "watched"' });
+      await page.locator('.cm-content', { hasText: 'SELECT topic' }).waitFor();
+      await rules.delete('watched');
+      await page.getByText('This rule has been deleted').waitFor();
+      assert.equal(await page.getByRole('button', { name: 'Switch off' }).count(), 0);
+      assert.equal(await page.locator('main h1 .badge').count(), 0);
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
     it('keeps what a person types in a rule while the rule is being saved', async () => {
       const { rules, streams } = served.broker;
       await rules.create({ id: 'typed', sql: 'SELECT payload FROM "typed"', actions: [{ name: 'do_nothing' }] });

@@ -123,7 +123,9 @@ describe('Rules', () => {
       actions: [
         { id: 'one', counters: { taken: 1, success: 0, failed: 1 }, waiting: 4, lastError: 'down', fallbacks: [] }
       ],
-      sampledAt: 5
+      sampledAt: 5,
+      sql: 'SELECT 1',
+      description: ''
     };
     const { enabled, metrics, actions } = withLive(rule, live);
     assert.equal(enabled, false);

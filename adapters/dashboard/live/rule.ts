@@ -48,9 +48,9 @@ async function stateOf({ broker, hidesPayloads }: WatchContext, { of, id }: Rule
   }
   const rule = await broker.rules.get(id);
   if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
-  const { state, reason, counters, actions, sampledAt } = rule;
+  const { state, reason, counters, actions, sampledAt, sql, description } = rule;
   const shown = actions.map((action) => shownAction(action, hidesPayloads));
-  return { state, reason, counters, actions: shown, sampledAt };
+  return { state, reason, counters, actions: shown, sampledAt, sql, description };
 }
 
 /** An action; without the message of its error, which has values of messages, for viewers who may not see these. */

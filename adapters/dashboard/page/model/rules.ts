@@ -110,6 +110,8 @@ export interface LiveRule {
   readonly actions: readonly LiveAction[];
   /** The time of the last sample. */
   readonly sampledAt: number;
+  readonly sql: string;
+  readonly description: string;
 }
 
 /** A rule as the interface has it, as far as it changes while it runs. */
@@ -153,6 +155,12 @@ function withLiveActions<Action extends ActionLike>(
       fallbacks: withLiveActions(action.fallbacks as readonly Action[], found.fallbacks)
     };
   });
+}
+
+/** The parts of a rule that a person can change, to notice that another person has changed them. @returns undefined: not known, or the rule is gone */
+export function definitionOf(live: LiveRule | undefined): string | undefined {
+  if (live === undefined || live.state === 'gone') return undefined;
+  return JSON.stringify([live.sql, live.description, live.actions.map(({ id }) => id)]);
 }
 
 /** A rule with its present state and counters. @param live undefined: not known yet */

@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
-import { copiedActions, withLive } from '../model/rules.ts';
+import { copiedActions, definitionOf, withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
 import { useDraft } from '../parts/editor/draft.ts';
@@ -36,12 +36,20 @@ function Rule({ id }: { readonly id: string }) {
   const {
     value: loaded,
     error,
-    reload
+    reload,
+    refresh
   } = useLoaded<RuleRow | undefined>(id, async (signal) =>
     id === '' ? undefined : get('/rules/{id}', { params: { id }, signal })
   );
   const live = useLiveRule(loaded === undefined ? '' : id);
   const value = loaded && withLive(loaded, live);
+  const definition = definitionOf(live);
+  const shown = useRef(definition);
+  useEffect(() => {
+    if (shown.current !== undefined && definition !== undefined && definition !== shown.current) refresh();
+    shown.current = definition ?? shown.current;
+  }, [definition]);
+  const isGone = live?.state === 'gone';
   return (
     <>
       <p class="crumbs">
@@ -53,14 +61,14 @@ function Rule({ id }: { readonly id: string }) {
             R.create
           ) : (
             <>
-              <Name of={id} /> {value && <RuleState rule={value} />}
+              <Name of={id} /> {value && !isGone && <RuleState rule={value} />}
             </>
           )
         }
       >
-        {value && <RuleActions rule={value} onDone={reload} />}
+        {value && !isGone && <RuleActions rule={value} onDone={reload} />}
       </Head>
-      {live?.state === 'gone' && <p class="warning">{R.gone}</p>}
+      {isGone && <p class="warning">{R.gone}</p>}
       {error !== undefined && <Problem error={error} onRetry={reload} />}
       {(id === '' || loaded) && <Draft rule={loaded} onSaved={reload} />}
       {value && <Metrics rule={value} />}

@@ -42,7 +42,7 @@ function Rule({ id }: { readonly id: string }) {
           )
         }
       >
-        {value && <Commands id={id} isRunning={live.state === 'connected'} />}
+        {value && live.state !== 'gone' && <Commands id={id} isRunning={live.state === 'connected'} />}
       </Head>
       {value && live.state === 'disconnected' && <p class="aside">{live.text}</p>}
       {value && live.state === 'gone' && <p class="warning">{T.rules.gone}</p>}
