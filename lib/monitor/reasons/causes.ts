@@ -234,7 +234,11 @@ export const CAUSES = {
   mount_point: row(
     'derived',
     (e) => `A mount point separates ${client(e)} from ${topicOf(e)}${because(e)}.`,
-    'Publish below the mount point of the receiver, or use a listener without one.'
+    'Publish below the mount point of the receiver, or use a listener without one.',
+    ({ side, mountpoint }) =>
+      side === 'publisher' && mountpoint !== undefined
+        ? `Subscribe to the topic below ${quote(mountpoint)}, or connect the publisher to a listener without a mount point.`
+        : undefined
   ),
   rewritten: row(
     'derived',

@@ -57,6 +57,7 @@ describe('The causes that are derived', () => {
     const two = (await ask(broker, { topic: 'x/y', clientId: 'outer', publisher: 'inner' })).of('mount_point');
     assert.deepEqual([two.evidence.side, two.evidence.mountpoint], ['publisher', 'tenant/']);
     assert.equal(two.evidence.topic, 'tenant/x/y');
+    assert.match(two.remedy, /^Subscribe to the topic below "tenant\/", or connect the publisher/);
   });
 
   it('finds a refused subscription by its filter, by the filter that the client requested, and without the share group', async () => {
