@@ -112,8 +112,6 @@ export function retainedCauses(
   }
   if (!retainer.isStarted)
     return because('the feature `retainer` is stopped: start it with `embermq ctl plugins load retainer`');
-  const stopped = stoppedAt(retainer, subscribed);
-  if (stopped !== undefined) return because(stopped);
   if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   if (single.every(({ retainHandling }) => retainHandling === 2))
     return because('none are sent with Retain Handling 2');
@@ -121,13 +119,15 @@ export function retainedCauses(
     return because('with Retain Handling 1 they are sent only when the subscription is new');
   if (isWithheld(rights, entry.message, session.client))
     return because('its publisher may no longer publish it (option `retainedRights`)');
+  const stopped = stoppedAt(retainer, subscribed);
+  if (stopped !== undefined) return because(stopped);
   const isPending = session.outlet.feeds !== undefined;
   return isPending ? because('it waits until the client has taken earlier messages') : [];
 }
 
 /** A stop of the feature `retainer` in which a client subscribed. @param subscribed undefined: the time is not known */
 function stoppedAt({ stops }: Retainer, subscribed: number | undefined): string | undefined {
-  const stop = subscribed === undefined ? undefined : stops.at(subscribed, 1);
+  const stop = subscribed === undefined ? undefined : stops.at(subscribed, 0);
   if (stop === undefined) return undefined;
   const end = stop.until === undefined ? 'now' : new Date(stop.until).toISOString();
   return `the feature \`retainer\` was stopped when the client subscribed, from ${new Date(stop.from).toISOString()} until ${end}`;
