@@ -23,6 +23,7 @@ import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapter
 import { EMPTY_TAIL, emptied, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
+  countBelow,
   inOrder,
   isExtended,
   latelyPublished,
@@ -356,6 +357,17 @@ describe('The topic tree', () => {
       ).length,
       2_000
     );
+  });
+
+  it('counts a topic below a row once that is retained and was published', () => {
+    const below = (retained_below: number, subscribed_below: number, published_below?: number) =>
+      countBelow({
+        ...row('a'),
+        retained_below,
+        subscribed_below,
+        ...(published_below !== undefined && { published_below })
+      });
+    assert.deepEqual([below(1, 0, 1), below(2, 1), below(1, 1, 3), below(0, 0)], [1, 3, 4, 0]);
   });
 
   it('sorts the rows of a whole level naturally, and leaves the pages of a longer one as they are', () => {

@@ -60,6 +60,11 @@ export type ShownRow =
       readonly error?: unknown;
     };
 
+/** The number below a row, at least: a topic that is retained and was published counts once; subscribed filters are counted apart. */
+export function countBelow({ retained_below, subscribed_below, published_below = 0 }: TopicRow): number {
+  return Math.max(retained_below, published_below) + subscribed_below;
+}
+
 /** The rows of the opened levels, from the top. @param levels by their prefix; the prefix of the top level is `''` */
 export function shownRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>): readonly ShownRow[] {
   const found: ShownRow[] = [];
@@ -67,7 +72,7 @@ export function shownRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySe
     const level = levels.get(prefix);
     if (level === undefined) return;
     for (const row of level.rows) {
-      const isLeaf = row.retained_below + row.subscribed_below + (row.published_below ?? 0) === 0;
+      const isLeaf = countBelow(row) === 0;
       const isOpen = !isLeaf && opened.has(row.prefix);
       found.push({ kind: 'topic', row, depth, isOpen, isLeaf });
       if (isOpen) add(row.prefix, depth + 1);

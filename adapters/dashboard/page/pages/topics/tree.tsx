@@ -8,6 +8,7 @@ import { heldRows } from '../../model/alarms.ts';
 import { countText, rateText } from '../../model/format.ts';
 import { bytesOf, shortText } from '../../model/payload.ts';
 import {
+  countBelow,
   isExtended,
   type Level,
   latelyPublished,
@@ -312,7 +313,7 @@ function TopicCells({
   readonly row: Extract<ShownRow, { kind: 'topic' }>['row'];
   readonly live: LiveTopic | undefined;
 }) {
-  const below = row.retained_below + row.subscribed_below + (row.published_below ?? 0);
+  const below = countBelow(row);
   const isOwn = live !== undefined && live.topic === row.topic && live.payload !== undefined;
   return (
     <>
