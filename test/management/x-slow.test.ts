@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encode } from '../../lib/packets/encode.ts';
+import { VirtualClock } from '../../lib/testing/index.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 import { connectPacket } from '../support/raw-client.ts';
 
@@ -73,7 +74,8 @@ describe('Slow subscribers over REST', () => {
 
 describe('The busiest clients over REST', () => {
   it('lists the clients with the most messages, with their records, under the conditions of client lists', async () => {
-    await using broker = await startBroker();
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
     const [loud, quiet] = [await broker.connect({ clientId: 'loud' }), await broker.connect({ clientId: 'quiet' })];
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -86,6 +88,7 @@ describe('The busiest clients over REST', () => {
           await loud.publish('a', 'x', { qos: 1 });
           if (count % 4 === 0) await quiet.publish('a', 'x', { qos: 1 });
           await nextTurn();
+          await clock.advance(100);
         }
         return (await answer).body;
       };

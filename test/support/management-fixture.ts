@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Broker, type Clock, createBroker, memoryStore } from 'embermq';
 import { Batch, type Store } from 'embermq/adapter';
 import { bridges } from 'embermq/bridge';
@@ -9,9 +10,21 @@ import { RuleTargets } from './rule-target.ts';
 const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
 const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
 
+/** The clocks of the brokers, which only `passTime` moves. */
+const clocks = new WeakMap<Broker, VirtualClock>();
+
+/** Let time pass until an answer has come that waits for it. */
+export async function passTime<T>(broker: Broker, answer: Promise<T>): Promise<T> {
+  let isAnswered = false as boolean;
+  const ended = answer.finally(() => {
+    isAnswered = true;
+  });
+  for (await nextTurn(); !isAnswered; await nextTurn()) await clocks.get(broker)?.advance(1_000);
+  return ended;
+}
+
 /** A virtual clock whose monotonic time has fractions of a millisecond, like that of the system. */
-function fractionalClock(): Clock {
-  const clock = new VirtualClock();
+function fractionalClock(clock: VirtualClock): Clock {
   let reads = 0;
   const monotonic = () => clock.monotonic() + ++reads / 512;
   return {
@@ -32,8 +45,9 @@ let records: Promise<Store> | undefined;
  * If an example needs an additional object, add it at the end, so that lists begin with the entries that the other examples expect.
  */
 export async function startExampleBroker(): Promise<Broker> {
+  const clock = new VirtualClock();
   const broker = createBroker({
-    clock: fractionalClock(),
+    clock: fractionalClock(clock),
     store: await copyOf(await (records ??= storeWithRecords())),
     memoryHighWatermark: 0,
     allowAnonymous: true,
@@ -43,6 +57,7 @@ export async function startExampleBroker(): Promise<Broker> {
   });
   // keeps decisions for some time, so that clients have cached ones
   broker.hook('authorizePublish', () => undefined);
+  clocks.set(broker, clock);
   await broker.start();
   await listen(broker, { port: 0, host: '127.0.0.1', maxConnections: 1000 });
   await addClients(broker);
