@@ -8,7 +8,7 @@ import { OPERATIONS } from '../adapters/management/operations/index.ts';
 import { REVISION_ROWS, REVISIONS } from '../adapters/management/revisions.ts';
 import { type Example, exampleOf } from '../adapters/rest/kit/index.ts';
 import { serve } from './support/management.ts';
-import { differenceFrom, startExampleBroker } from './support/management-fixture.ts';
+import { differenceFrom, MEASURED, passTime, startExampleBroker } from './support/management-fixture.ts';
 import { IS_LONG } from './support/samples.ts';
 
 /** Operations that have no example, with the reason. This list may only shrink. */
@@ -93,13 +93,14 @@ for (const revision of REVISIONS) {
       await broker.stop();
     });
 
-    const execute = async (row: Operation, { call, port }: Pick<typeof server, 'call' | 'port'>) => {
+    const execute = async (row: Operation, { call, port }: Pick<typeof server, 'call' | 'port'>, asked: Broker) => {
       const example = exampleOf(row, REVISION_ROWS[revision]);
       assert.ok(example !== undefined);
       if (row.isStream === true) return openStream(`http://127.0.0.1:${port}${targetOf(row, example)}`);
       if (example.body !== undefined) check(row, 'requestBody', example.body);
       if (example.data !== undefined) check(row, 'responses/200', { code: 0, data: example.data });
-      const answer = await call(row.method, targetOf(row, example), example.body);
+      const answering = call(row.method, targetOf(row, example), example.body);
+      const answer = await (row.name === MEASURED ? passTime(asked, answering) : answering);
       assert.equal(answer.status, 200, answer.text);
       check(row, 'responses/200', answer.body);
       assert.equal(answer.body.code, 0);
@@ -113,12 +114,12 @@ for (const revision of REVISIONS) {
       // The hosted revision has the changes of the later one at the same paths.
       if (!IS_LONG && revision === 'hosted' && row.method !== 'GET' && row.in?.includes('later') !== false) continue;
       it(`answers ${nameOf(row)} as the document says`, async () => {
-        if (row.method === 'GET') return execute(row, server);
-        // its changes must not affect other examples
+        if (row.method === 'GET' && row.name !== MEASURED) return execute(row, server, broker);
+        // its changes, and the time that passes, must not affect other examples
         const { started, served } = await start();
         await using _ = served;
         await using _broker = started;
-        await execute(row, served);
+        await execute(row, served, started);
       });
     }
   });

@@ -6,7 +6,7 @@ import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from '../../adapters/management/revisions.ts';
 import { exampleOf } from '../../adapters/rest/kit/index.ts';
 import { serveManagement } from '../support/management.ts';
-import { passTime, startExampleBroker } from '../support/management-fixture.ts';
+import { MEASURED, passTime, startExampleBroker } from '../support/management-fixture.ts';
 
 const VIEWER = { authorization: `Basic ${Buffer.from('bob:password of bob').toString('base64')}` };
 const ADMINISTRATOR = { authorization: `Basic ${Buffer.from('ann:password of ann').toString('base64')}` };
@@ -15,9 +15,6 @@ const ADMINISTRATOR = { authorization: `Basic ${Buffer.from('ann:password of ann
 const REFUSED = ['GET /auth_clientid/:clientid', 'GET /auth_username/:username', 'GET /x/export'];
 /** Operations of this kind that the earlier revision does not have. */
 const REFUSED_LATER = ['GET /auth_user', 'GET /auth_user/:login'];
-
-/** The operation that measures for a second. */
-const MEASURED = 'list_busiest_clients';
 
 /** The operations of a revision. */
 const rowsOf = (revision: RevisionName) => OPERATIONS.filter((row) => row.in?.includes(revision) !== false);

@@ -13,6 +13,9 @@ const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 
 /** The clocks of the brokers, which only `passTime` moves. */
 const clocks = new WeakMap<Broker, VirtualClock>();
 
+/** The operation that measures for a second. */
+export const MEASURED = 'list_busiest_clients';
+
 /** Let time pass until an answer has come that waits for it. */
 export async function passTime<T>(broker: Broker, answer: Promise<T>): Promise<T> {
   let isAnswered = false as boolean;
