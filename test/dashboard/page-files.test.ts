@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { brotliDecompressSync } from 'node:zlib';
 import { files } from '../../adapters/dashboard/page-files.ts';
 
-const MAX_START_BYTES = 60_000;
+const MAX_START_BYTES = 70_000;
 const MAX_ALL_BYTES = 600_000;
 
 const bytesOf = (name: string) => Buffer.from(files[name].br, 'base64');
