@@ -341,8 +341,7 @@ export class Outbox {
     const { backOff, maxBackOff } = this.limits;
     if (++this.#failuresInARow === ALARM_FROM) {
       const waiting = this.size === 1 ? '1 entry is waiting' : `${this.size} entries are waiting`;
-      const why = error.message.replace(/\.$/, '');
-      const text = `Deliveries to "${this.label}" fail: ${why}. They are repeated; ${waiting}.`;
+      const text = `Deliveries to "${this.label}" fail${networkError(error)}. They are repeated; ${waiting}. ${ERROR_PLACE}`;
       this.#host.raise('failing', text);
     }
     for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);
@@ -390,9 +389,12 @@ export class Outbox {
   #overflow(): void {
     if (this.#isOverflowing) return;
     this.#isOverflowing = true;
+    const error = this.#lastError;
     const why =
-      this.#lastError === undefined ? 'deliveries take longer than the events arrive' : this.#lastError.message;
-    this.#host.raise('overflow', `The queue for "${this.label}" is full, and its oldest entries are dropped: ${why}.`);
+      error === undefined
+        ? ': deliveries take longer than the events arrive.'
+        : `: deliveries fail${networkError(error)}. ${ERROR_PLACE}`;
+    this.#host.raise('overflow', `The queue for "${this.label}" is full, and its oldest entries are dropped${why}`);
   }
 
   #clear(condition: 'failing' | 'overflow'): void {
@@ -410,6 +412,17 @@ export class Outbox {
 
 /** The meaning of an error that is not a `SendError`. */
 const PLAIN = { retryAfterMs: undefined, isFinal: false };
+
+/** Errors of the network. An alarm names no other ones, because their messages may have values of messages, and every viewer sees alarms. */
+const NETWORK_ERRORS =
+  /\b(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE)\b/;
+const ERROR_PLACE = 'The state of the target has the last error.';
+
+/** The part of an alarm about an error. */
+function networkError({ message }: Error): string {
+  const [code] = NETWORK_ERRORS.exec(message) ?? [];
+  return code === undefined ? '' : ` (${code})`;
+}
 
 /** The keys of entries, which are grouped by key. */
 function keysOf(entries: readonly QueuedEntry[]): string[] {

@@ -225,7 +225,7 @@ describe('An outbox', () => {
     }
     const [alarm] = kit.broker.alarms.present();
     assert.equal(alarm.id, 'outbox_failing:target');
-    assert.match(alarm.summary, /ECONNREFUSED/);
+    assert.match(alarm.summary, /^Deliveries to "target" fail \(ECONNREFUSED\)\. They are repeated; 1 entry is waiting\./);
     assert.equal(outbox.lastError, REFUSED);
     target.answer = () => undefined;
     outbox.retryNow();
@@ -250,6 +250,25 @@ describe('An outbox', () => {
     await outbox.idle();
     assert.deepEqual(target.contents, ['0', '6', '7', '8', '9', '10', '11', '12', '13', '14']);
     assert.equal(kit.broker.alarms.get('outbox_overflow:target'), undefined);
+  });
+
+  it('names no message of an error in an alarm, because it may have values of messages', async () => {
+    await using kit = await createTestBroker();
+    const target = new Target(() => new Error('400: "secret value" is not a number'));
+    const outbox = await opened(kit, target, { maxEntries: 10 });
+    outbox.add('a', '0');
+    for (let at = 0; at < 5; at++) {
+      await outbox.idle();
+      await kit.clock.advance('10s');
+    }
+    for (let at = 0; at < 15; at++) outbox.add('a', `${at}`);
+    const alarms = kit.broker.alarms.present();
+    assert.deepEqual(alarms.map(({ id }) => id).sort(), ['outbox_failing:target', 'outbox_overflow:target']);
+    for (const { id, summary } of alarms) {
+      assert.ok(!summary.includes('secret'), id);
+      assert.match(summary, /fail\. .*The state of the target has the last error\.$/);
+    }
+    assert.match(`${outbox.lastError?.message}`, /secret value/);
   });
 
   it('drops an entry that is larger than the queue, and no other one for it', async () => {
