@@ -83,6 +83,8 @@ function refusedConnect(why: string, cause: CauseCode): RecordedEntry {
   return { about: `The client could not connect: ${why}.`, cause, isRefusedConnect: true };
 }
 
+const ENDED = 'its session was ended, with its subscriptions and queued messages';
+
 /** Records other than drops and ends of connections. */
 const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   connected: { about: 'The client connected.' },
@@ -105,10 +107,8 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
     cause: 'session_ended',
     byDetail: {
       // a longer session expiry interval would not have helped
-      [DISCONNECT_REASONS.kicked.about]: {
-        cause: 'kicked',
-        detail: 'its session was ended, with its subscriptions and queued messages'
-      }
+      [DISCONNECT_REASONS.kicked.about]: { cause: 'kicked', detail: ENDED },
+      [DISCONNECT_REASONS.banned.about]: { cause: 'banned', detail: ENDED }
     }
   },
   connect_refused: refusedConnect('its CONNECT was refused', 'connect_refused'),
