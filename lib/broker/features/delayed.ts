@@ -10,6 +10,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import type { NumberedRecords } from '../../store/numbered-records.ts';
 import { delayedRecords } from './delayed-records.ts';
 import type { Feature } from './feature.ts';
+import { Stops } from './stops.ts';
 
 const PREFIX = '$delayed/';
 
@@ -78,6 +79,7 @@ type Release = (message: Message, topic: string) => undefined | Promise<boolean>
 export class DelayedMessages implements Feature {
   readonly name = 'delayed';
   readonly about = 'Publishes messages to $delayed/<seconds>/<topic> after that delay.';
+  readonly stops: Stops;
   isStarted = false;
   readonly #services: DelayedServices;
   readonly #release: Release;
@@ -89,18 +91,21 @@ export class DelayedMessages implements Feature {
   /** @param ledger undefined: there is no store */
   constructor(services: DelayedServices, ledger: Ledger | undefined, release: Release) {
     this.#services = services;
+    this.stops = new Stops(() => services.clock.now());
     this.#release = release;
     this.#records = ledger && delayedRecords(ledger, (waiting) => this.cancel(waiting));
   }
 
   start(): void {
     this.isStarted = true;
+    this.stops.end();
     if (this.#services.life.isRunning)
       for (const waiting of this.#waiting) if (!waiting.isReleasing) this.#arm(waiting);
   }
 
   stop(): void {
     this.isStarted = false;
+    this.stops.begin();
     for (const waiting of this.#waiting) this.#services.wheel.disarm(waiting);
   }
 

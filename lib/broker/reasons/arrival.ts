@@ -124,6 +124,7 @@ export class Arrival {
       now,
       hasFilter: (filter) => subscriptions?.get(filter) !== undefined,
       subscribedAt: () => this.#subscribedAt(question.clientId ?? '', question.topics),
+      delayedAgainAt: (at) => this.#state.delayed.stops.at(at, 0)?.until,
       retainedAt: () => this.#state.retainer.messages.lookUp(forms[0].topic)?.message.timestamp
     };
     return question;
@@ -213,7 +214,7 @@ export class Arrival {
   #recordsOf(question: CheckedQuestion): readonly KeptRecord[] {
     const found = new Set<KeptRecord>();
     for (const keys of keysOf(question)) for (const record of this.#services.reasons.records(keys)) found.add(record);
-    if (!this.#state.delayed.isStarted) {
+    if (this.#state.delayed.stops.at(question.at, question.precision) !== undefined) {
       let left = MAX_EXAMINED; // those of delayed messages have another topic
       for (const record of this.#services.reasons.records()) {
         if (left-- === 0) break;

@@ -28,6 +28,8 @@ export interface CheckedQuestion {
   hasFilter(filter: string): boolean;
   /** When the receiver has subscribed to the topic, as far as it is recorded. */
   subscribedAt(): Moment | undefined;
+  /** When the feature `delayed` was started again, after a time at which it was stopped; undefined: it was not. */
+  delayedAgainAt(at: number): number | undefined;
   /** When the retained message that the topic has now was published; undefined: it has none. */
   retainedAt(): number | undefined;
 }
@@ -229,6 +231,7 @@ function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[
 
 /** The time at which a later record ended the condition, if it is before that of the question. @param all the latest first */
 function endOf(record: KeptRecord, question: CheckedQuestion, all: readonly KeptRecord[]): number | undefined {
+  if (record.code === 'delayed_stopped' && question.precision === Infinity) return question.delayedAgainAt(record.at);
   const ends = ENDS.find(({ codes }) => codes.test(record.code));
   if (ends === undefined) return undefined;
   const owner = record.clientId ?? (record.rule === undefined ? question.clientId : undefined);

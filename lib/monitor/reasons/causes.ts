@@ -168,7 +168,8 @@ export const CAUSES = {
     'recorded',
     (e) =>
       `The delayed message of ${sender(e)}${toTopic(e)} was refused, because the feature delayed is stopped${because(e)}.`,
-    'Start the feature delayed (`embermq ctl plugins load`), or publish without a delay.'
+    'Start the feature delayed (`embermq ctl plugins load`), or publish without a delay.',
+    ({ until }) => (until === undefined ? undefined : 'The feature has been started again: publish the message again.')
   ),
   qos_not_allowed: row(
     'recorded',

@@ -149,6 +149,25 @@ describe('Options and features that keep messages back', () => {
     await device.disconnect();
   });
 
+  it('finds a refused delayed message also after the feature delayed was started again, with the time of the start', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.features.stop('delayed');
+    await using device = await kit.connect({ clientId: 'd' });
+    await assert.rejects(device.publish('$delayed/1/a/b', 'x', { qos: 1 }));
+    const at = clock.now();
+    await clock.advance('10s');
+    await broker.features.start('delayed');
+    const until = clock.now();
+    await clock.advance('10m');
+    const [now] = (await broker.monitor.why({ topic: 'a/b' })).causes.filter(({ code }) => code === 'delayed_stopped');
+    assert.equal(now.evidence.until, until);
+    assert.match(now.remedy, /publish the message again/);
+    const [then] = (await broker.monitor.why({ topic: 'a/b', at })).causes;
+    assert.deepEqual([then.code, then.evidence.until], ['delayed_stopped', undefined]);
+    assert.ok(!(await summaryOf(broker, { topic: 'a/b', at: until + 60_000 })).some(([code]) => code === 'delayed_stopped'));
+  });
+
   it('names the limit because of which the messages of a publisher are not read', async () => {
     await using kit = await createTestBroker({ publishLimit: '2,10s' });
     const { broker, clock } = kit;
