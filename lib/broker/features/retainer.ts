@@ -60,9 +60,10 @@ export class Retainer implements Feature {
 
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
-    const { metrics } = this.#services;
+    const { metrics, reasons } = this.#services;
     const records = this.#records;
     const { messages } = this;
+    const { count } = messages;
     if (!this.isStarted && !message.isSystem) {
       this.#refused(message, 'the feature `retainer` is stopped');
       return;
@@ -73,6 +74,7 @@ export class Retainer implements Feature {
       message.bytes <= message.payloadAt && !message.isSystem && messages.lookUp(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
     if (isDeletion) this.#noteDeletion(message.topic, message.clientId);
+    else if (messages.count > count) reasons.retainedAgain(message.topic);
     if (!isTaken) this.#refused(message, this.#lackOf(message));
     if (!message.isSystem) records?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     metrics.note('retained', messages.count);

@@ -19,6 +19,7 @@ import {
   type FoundRecord,
   fittingRecords,
   hasLostSubscription,
+  hasUnknownLoss,
   isBefore,
   keysOf,
   type Moment,
@@ -81,8 +82,8 @@ export class Arrival {
     const isMissed = given.clientId === undefined || missed !== undefined;
     const found = [...withoutGeneral(recorded, isMissed, given, states), ...states.map((one) => derivedOf(one))];
     const causes = inOrder(found, derived.otherwise ?? [], question);
-    const isComplete =
-      unnamed.isAll && !hasLost && derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
+    const isKnown = !hasLost && !hasUnknownLoss(all, question) && this.#hasRecordsOf(question);
+    const isComplete = unnamed.isAll && derived.isComplete && isKnown && causes.length <= MAX_CAUSES;
     return { isComplete, causes: causes.slice(0, MAX_CAUSES) };
   }
 

@@ -203,9 +203,29 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
 function isMissing(loss: KeptRecord, question: CheckedQuestion): boolean {
   const { clientId, at } = question;
   const subscribed = clientId === undefined ? undefined : question.subscribedAt();
-  if (clientId !== undefined && !isBefore(loss, subscribed)) return false; // it had the message, or has not subscribed
+  if (clientId !== undefined && !isBefore(lastOf(loss), subscribed)) return false; // it had the message, or has not subscribed
+  const time = subscribed?.since ?? at;
+  if (loss.endedAt <= time) return false;
   const retainedAt = question.retainedAt(); // a loss removes it, so it was published after all losses
-  return retainedAt === undefined || Math.round(retainedAt) > (subscribed?.since ?? at);
+  return retainedAt === undefined || Math.round(retainedAt) > time;
+}
+
+/** Tell whether the receiver subscribed between equal losses of a retained message, so that it is not known whether there was one then. */
+export function hasUnknownLoss(all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+  const subscribed = question.clientId === undefined ? undefined : question.subscribedAt();
+  if (subscribed === undefined) return false;
+  return all.some(
+    (record) =>
+      RETAINED_LOSSES.test(record.code) &&
+      question.topics.includes(record.topic ?? '') &&
+      record.since < subscribed.since &&
+      !isBefore(lastOf(record), subscribed)
+  );
+}
+
+/** The last of the equal events that a record counts. */
+function lastOf({ at, number }: KeptRecord): Moment {
+  return { since: at, number };
 }
 
 function isNamed(name: string | undefined, clientId: string | undefined, publisher: string | undefined): boolean {

@@ -44,7 +44,7 @@ export interface ReasonSubject {
 }
 
 /** Estimated memory of a record without its strings, in bytes: the object, and its places in the lists of its keys. */
-const RECORD_BYTES = 264;
+const RECORD_BYTES = 272;
 const BYTES_PER_CHARACTER = 2;
 
 /** A record in memory, which is used again for another one when it is no longer held. */
@@ -67,6 +67,8 @@ export class KeptRecord extends Link<KeptRecord> {
   row: RecordedEntry = NOTHING;
   rule: string | undefined = undefined;
   address: string | undefined = undefined;
+  /** Of a lost retained message, when the topic had one again, in milliseconds since 1970; `Infinity`: it has none. */
+  endedAt = Infinity;
 
   /** Estimated memory, in bytes. Strings that name a key are counted with the key. */
   get bytes(): number {
@@ -129,6 +131,7 @@ export class KeptRecord extends Link<KeptRecord> {
     this.address = address;
     this.count = 0;
     this.holders = 0;
+    this.endedAt = Infinity;
   }
 
   /** Begin to count. @param isLate true if later records may be in the log already */
@@ -144,7 +147,13 @@ export class KeptRecord extends Link<KeptRecord> {
   repeat(count: number, at: number): void {
     this.count += count;
     this.at = Math.round(at);
+    this.endedAt = Infinity;
     this.isRepeated = true;
+  }
+
+  /** Note that what it is about has ended. */
+  end(at: number): void {
+    this.endedAt = Math.round(at);
   }
 
   renumber(number: number): void {

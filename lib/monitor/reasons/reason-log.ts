@@ -180,6 +180,15 @@ export class ReasonLog {
     this.#leftOutAt = this.#time.wallMs;
   }
 
+  /** Note that a topic has a retained message, after it had none. Costs a look-up if nothing was lost. */
+  retainedAgain(topic: string): void {
+    const records = this.#tables?.topic.records(cut(topic)) ?? [];
+    const loss = records.findLast(({ code }) => code === 'retained_deleted' || code === 'retained_expired');
+    if (loss === undefined || loss.endedAt !== Infinity) return;
+    this.#time.read();
+    loss.end(this.#time.wallMs);
+  }
+
   /** Read the records of keys, or all, from the latest one. A record of several keys is read once. */
   *records(keys: ReasonKeys = {}): IterableIterator<KeptRecord> {
     this.#takeRepeated();

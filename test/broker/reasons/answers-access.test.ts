@@ -119,6 +119,57 @@ describe('Retained messages that are missing', () => {
     await client.disconnect();
   });
 
+  it('does not name a deletion after which the topic had a message again, which the client has got', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const retain = async (topic: string, payload: string) => {
+      await broker.publish(topic, payload, { retain: true });
+      await clock.advance('1m');
+    };
+    await using early = await kit.connect({ clientId: 'early' });
+    for (const payload of ['1', '', '2']) await retain('a', payload);
+    await retain('b', '1');
+    await retain('b', '');
+    await early.subscribe(['a', 'b'], { qos: 1 });
+    await clock.advance('1m');
+    await retain('a', '3');
+    await retain('b', '2');
+    const missing = async (topic: string, clientId?: string) => {
+      const { causes, isComplete } = await broker.monitor.why({ topic, clientId });
+      assert.equal(isComplete, true);
+      return causes.some(({ code }) => code === 'retained_missing');
+    };
+    assert.equal(await missing('a', 'early'), false, 'it got 2');
+    assert.equal(await missing('b', 'early'), true, 'there was none when it subscribed');
+    assert.equal(await missing('b'), false, 'there is one now');
+    assert.equal(broker.monitor.reasons.list({ code: 'retained_deleted', filter: 'a' }).entries.length, 1);
+  });
+
+  it('is not complete for a client that subscribed between equal deletions, because only the last one is known', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using between = await kit.connect({ clientId: 'between' });
+    await using after = await kit.connect({ clientId: 'after' });
+    for (const payload of ['1', '', '2']) await broker.publish('a', payload, { retain: true });
+    await clock.advance('1m');
+    await between.subscribe('a', { qos: 1 });
+    await clock.advance('1m');
+    await broker.publish('a', '', { retain: true });
+    await clock.advance('1m');
+    await after.subscribe('a', { qos: 1 });
+    await clock.advance('1m');
+    await broker.publish('a', '3', { retain: true });
+    const answers = [];
+    for (const clientId of ['between', 'after']) {
+      const { causes, isComplete } = await broker.monitor.why({ topic: 'a', clientId });
+      answers.push([causes.some(({ code }) => code === 'retained_missing'), isComplete]);
+    }
+    assert.deepEqual(answers, [
+      [false, false],
+      [true, true]
+    ]);
+  });
+
   it('says that Retain Handling 1 does not repeat a message that was delivered', async () => {
     await using kit = await createTestBroker();
     const client = await kit.broker.connect({ clientId: 'c' });
