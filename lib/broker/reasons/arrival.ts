@@ -256,7 +256,17 @@ export class Arrival {
   #hasRecordsOf(question: CheckedQuestion): boolean {
     const { reasons: log } = this.#services;
     if (log.maxBytes === 0 || question.at < this.#since) return false;
+    if (this.#mayHaveLostRetained(question)) return false;
     return keysOf(question).every((keys) => log.lostAt(keys) <= question.at - question.precision);
+  }
+
+  /** Tell whether a retained message may have been lost without a record before the receiver subscribed. */
+  #mayHaveLostRetained(question: CheckedQuestion): boolean {
+    const { leftOut } = this.#services.reasons;
+    if (leftOut === undefined || leftOut.until <= question.at - question.precision) return false;
+    if (question.clientId === undefined) return true;
+    const subscribed = question.subscribedAt();
+    return subscribed !== undefined && subscribed.since >= leftOut.since - 1; // times of records are rounded
   }
 }
 

@@ -45,6 +45,12 @@ export interface ReasonKeys {
   readonly address?: string | undefined;
 }
 
+/** A time in which events were not recorded, in milliseconds since 1970. */
+interface LeftOut {
+  readonly since: number;
+  readonly until: number;
+}
+
 /** The lists, which are created for the first record. */
 interface Tables {
   readonly client: KeyTable;
@@ -79,8 +85,8 @@ export class ReasonLog {
   #routesSince = 0;
   /** Wall-clock time of the last drop that was summarised. */
   #summarisedAt = -Infinity;
-  /** Wall-clock time of the last event of a topic that was left out. */
-  #leftOutAt = -Infinity;
+  /** Wall-clock times of the first and the last loss of a retained message that was left out. */
+  #leftOut: LeftOut | undefined = undefined;
 
   constructor(maxBytes: number, time: TimeReading) {
     this.maxBytes = maxBytes;
@@ -175,9 +181,15 @@ export class ReasonLog {
     this.#add(code, short(topic), qos, short(publisher), ...rest, count, address);
   }
 
-  /** Note that an event of a topic is not recorded, because there are very many. */
+  /** Note that the loss of a retained message is not recorded, because there are very many. */
   leaveOut(): void {
-    this.#leftOutAt = this.#time.wallMs;
+    const { wallMs } = this.#time;
+    this.#leftOut = { since: this.#leftOut?.since ?? wallMs, until: wallMs };
+  }
+
+  /** The time in which losses of retained messages were left out; undefined: none was. */
+  get leftOut(): LeftOut | undefined {
+    return this.#leftOut;
   }
 
   /** Note that a topic has a retained message, after it had none. Costs a look-up if nothing was lost. */
@@ -217,7 +229,7 @@ export class ReasonLog {
     }
     if (keys.topic === undefined) return lostAt;
     // summaries are found by their client only
-    return Math.max(lostAt, this.#leftOutAt, keys.client === undefined ? this.#summarisedAt : -Infinity);
+    return Math.max(lostAt, keys.client === undefined ? this.#summarisedAt : -Infinity);
   }
 
   /** Remove the records that are drops. */

@@ -241,6 +241,8 @@ describe('What is known about the time of a message', () => {
   it('keeps no more than 100 records of retained messages that are lost in a tenth of a second, and is incomplete then', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
+    await using early = await kit.connect({ clientId: 'early' });
+    await early.subscribe('r/299', { qos: 1 });
     for (let number = 0; number < 300; number++)
       await broker.publish(`r/${number}`, 'x', { retain: true, properties: { messageExpiryInterval: 1 } });
     const recorded = () =>
@@ -253,6 +255,8 @@ describe('What is known about the time of a message', () => {
       (await broker.monitor.why({ topic: 'r/299', clientId: 'late', ...question })).isComplete;
     for (const publisher of [undefined, ''])
       assert.equal(await isComplete({ publisher }), false, 'the loss of this topic was left out');
+    assert.equal(await isComplete({ clientId: undefined }), false, 'the client may have subscribed later');
+    assert.equal(await isComplete({ clientId: 'early' }), true, 'it subscribed before the first loss');
     await clock.advance('10m');
     assert.equal(await isComplete({ at: clock.now() }), true, 'no event of this time was left out');
   });
