@@ -16,7 +16,7 @@ import type { SessionIndex } from '../sessions/session-index.ts';
 import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
-import { type RuleSources, ruleCauses } from './rule-causes.ts';
+import { publishingCauses, type RuleSources, ruleCauses } from './rule-causes.ts';
 import { delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
@@ -71,16 +71,20 @@ const MAX_FILTERS = 3;
 /** Maximum number of receivers of a topic whose state is described if the question names none. */
 const MAX_RECEIVERS = 10;
 
+const NOTHING: DerivedCauses = { causes: [], isComplete: true };
+
 /** Find the causes that follow from the state of the broker. */
 export async function deriveCauses(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
   const delayed = delayedCauses(question, state.delayed);
   const wills = willCauses(question, state.sessions);
   const found = await ofReceiver(question, state);
   const waiting = [...delayed.causes, ...wills.causes, ...limitedCauses(question, state.sessions)];
+  const isFound = question.rule !== undefined || waiting.length + found.causes.length > 0;
+  const publishing = isFound ? NOTHING : publishingCauses(question, state.kept);
   return {
     causes: [...waiting, ...found.causes],
-    otherwise: waiting.length > 0 ? [] : (found.otherwise ?? []),
-    isComplete: delayed.isComplete && wills.isComplete && found.isComplete
+    otherwise: waiting.length > 0 ? [] : [...publishing.causes, ...(found.otherwise ?? [])],
+    isComplete: delayed.isComplete && wills.isComplete && found.isComplete && publishing.isComplete
   };
 }
 

@@ -44,6 +44,9 @@ const RESOURCE = 'resource:';
 const ACTION = '$action:';
 /** Maximum number of entries of outboxes that are compared with a rule (about 5 ms). */
 const MAX_ENTRIES = 100_000;
+/** Maximum number of rules whose actions are compared with a topic (about 5 ms), and of those that are named. */
+const MAX_RULES = 10_000;
+const MAX_PUBLISHING = 5;
 
 /** Find the causes that are in a rule over events, or in one over streams. */
 export async function ruleCauses(question: RuleQuestion, sources: RuleSources): Promise<DerivedCauses> {
@@ -167,15 +170,56 @@ async function ofOutput(
   return { causes, otherwise: [{ ...otherwise, evidence }], isComplete: false };
 }
 
-/** Tell whether an action of a rule publishes to a topic, as far as its template tells. */
-function publishesTo({ actions }: Pick<RuleState, 'actions'>, topic: string): boolean {
+/**
+ * The causes that a rule which publishes to a topic has published nothing, because its condition was not met: of each rule the last example.
+ * Targets that may be any topic are left out.
+ */
+export function publishingCauses(
+  { topic, publisher, at: time, precision }: Pick<RuleQuestion, 'topic' | 'publisher' | 'at' | 'precision'>,
+  { rules }: Pick<RuleSources, 'rules'>
+): DerivedCauses {
+  const causes: DerivedCause[] = [];
+  let left = MAX_RULES;
+  for (const [id, rule] of rules.byId) {
+    if (left-- === 0 || causes.length === MAX_PUBLISHING) return { causes, isComplete: false };
+    if (!publishesTo(rule.definition, topic, true)) continue;
+    const samples = rule.samples.rejected.filter(
+      ({ at, clientId }) => Math.abs(at - time) <= precision && isBy(publisher, clientId)
+    );
+    const last = samples.at(-1);
+    if (last === undefined) continue;
+    const detail = `${shown(last.columns)}; the rule publishes to ${JSON.stringify(cut(topic))}`;
+    const evidence = { rule: cut(id), topic: last.topic, detail: cut(detail) };
+    causes.push({ ...sampled('where_false', last.at, evidence), count: samples.length });
+  }
+  return { causes, isComplete: true };
+}
+
+/** An action, or one that replaces it. */
+interface Publishing {
+  readonly name: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly fallbacks: readonly Publishing[];
+}
+
+/**
+ * Tell whether an action of a rule publishes to a topic, as far as its template tells.
+ * @param isNamed leave out templates without a part of a name, which may be any topic
+ */
+function publishesTo(
+  { actions }: { readonly actions: readonly Publishing[] },
+  topic: string,
+  isNamed = false
+): boolean {
   return actions.some(({ name, params, fallbacks }) => {
     const { target_topic: target } = params;
     const [head, ...rest] = typeof target === 'string' && name === 'republish' ? target.split(/\$\{[^}]*\}/) : [];
     const end = rest.at(-1);
     const isTarget =
-      head !== undefined && (end === undefined ? topic === head : topic.startsWith(head) && topic.endsWith(end));
-    return isTarget || publishesTo({ actions: fallbacks }, topic);
+      head !== undefined &&
+      (end === undefined ? topic === head : topic.startsWith(head) && topic.endsWith(end)) &&
+      !(isNamed && /^\/*$/.test(`${head}${end ?? ''}`));
+    return isTarget || publishesTo({ actions: fallbacks }, topic, isNamed);
   });
 }
 

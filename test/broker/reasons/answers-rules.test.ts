@@ -266,4 +266,30 @@ describe('The topic to which a rule publishes', () => {
     const elsewhere = await firstOf(broker, { ...question, topic: 'out/81' });
     assert.match(elsewhere.text, /"out\/81": it reads "in\/#"\.$/);
   });
+
+  it('names the rule that publishes there, and its condition, to a receiver whose question names no rule', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe(['out/#', 'other'], { qos: 1 });
+    const sql = 'SELECT payload.t AS t, topic FROM "in/#" WHERE payload.t > 80';
+    await broker.rules.create({ id: 'u4', sql, actions: [republish('out/hot', 'x')] });
+    await broker.rules.create({ id: 'any', sql, actions: [republish(`\${topic}`, 'x')] });
+    const question = { topic: 'out/hot', clientId: 'panel' };
+    assert.deepEqual(await textsOf(broker, question), []);
+    await clock.advance('1m');
+    const at = clock.now() + 1;
+    await broker.publish('in/1', '{"t": 10}');
+    const text = 'The condition of rule "u4" was not met: payload.t = 10; the rule publishes to "out/hot".';
+    for (const asked of [question, { ...question, at }, { topic: 'out/hot' }])
+      assert.deepEqual(await textsOf(broker, asked), [text]);
+    await clock.advance('1m');
+    assert.deepEqual(await textsOf(broker, { ...question, at: at + 30_000 }), [], 'no example of that time');
+    assert.deepEqual(await textsOf(broker, { topic: 'other', clientId: 'panel' }), [], 'no rule publishes there');
+    assert.deepEqual(
+      (await textsOf(broker, { topic: 'out/hot', clientId: 'gone' })).filter((one) => one === text),
+      [],
+      'another cause is found'
+    );
+  });
 });
