@@ -152,7 +152,10 @@ export class AccessControl {
     this.clientIds = records('$clientids', 'client id');
     this.usernames = records('$usernames', 'user name');
     this.logins = records('$logins', 'login');
-    this.rules = new AccessRules(() => this.#rulesChanged());
+    this.rules = new AccessRules(
+      () => this.#rulesChanged(),
+      () => clock.now()
+    );
     this.deciders = new Deciders(host.hooks, this.rules);
     const { rules, clientIds, usernames, logins } = this;
     this.deliveryRights = new DeliveryRights({ rules, settings: host.settings, clientIds, usernames, logins });

@@ -1,6 +1,7 @@
 import type { AccessRule, ClientRules, DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
-import { rulesOf } from './rule.ts';
+import { type ReadAccessRule, rulesOf } from './rule.ts';
+import { type Denials, denialsOf, RuleHistory, type UsedRule } from './rule-history.ts';
 import { RuleSet } from './rule-set.ts';
 
 /** A client, with the rules that its authentication has given to it. */
@@ -23,18 +24,23 @@ export interface FoundAccessRule {
  */
 export class AccessRules {
   /** The rules that are set at run time. */
-  readonly records = new RuleSet();
+  readonly records: RuleSet;
   readonly #sets = new Map<string, RuleSet>();
   /** The rules of the sources that come after all others. */
   readonly #lastSets = new Map<string, RuleSet>();
+  /** The rules of the sources, in the order in which they are given. */
+  readonly #lists = new Map<string, readonly ReadAccessRule[]>();
+  readonly #history: RuleHistory;
   readonly #changed: () => void;
   /** True once a client has rules from its authentication. */
   #hasRuled = false;
   #hasRecords = false;
 
-  /** @param changed called when the rules of a source have changed */
-  constructor(changed: () => void) {
+  /** @param changed called when the rules of a source have changed @param now the wall-clock time in milliseconds */
+  constructor(changed: () => void, now: () => number) {
     this.#changed = changed;
+    this.#history = new RuleHistory(now);
+    this.records = new RuleSet([], this.#history);
   }
 
   /** True if no rules are held, so that nothing has to be evaluated. */
@@ -60,6 +66,9 @@ export class AccessRules {
   set(source: string, list: readonly AccessRule[], isLast = false): void {
     const rules = rulesOf(list, `rules of ${source}`);
     const sets = isLast ? this.#lastSets : this.#sets;
+    this.#history.replaced(source, this.#lists.get(source) ?? [], rules);
+    if (rules.length === 0) this.#lists.delete(source);
+    else this.#lists.set(source, rules);
     if (rules.length === 0) sets.delete(source);
     else sets.set(source, new RuleSet(rules));
     this.#changed();
@@ -172,5 +181,26 @@ export class AccessRules {
     for (const set of this.#sets.values()) if (set.mayDeny(topic)) return true;
     for (const set of this.#lastSets.values()) if (set.mayDeny(topic)) return true;
     return false;
+  }
+  /**
+   * The times at which these rules denied the messages of a topic to a client, as far as removed ones are kept. Rules of a source that has
+   * none now count after those of other sources, and the rules of the client as always in use.
+   */
+  denials(client: RuledClient, topic: string): Denials {
+    const names = [...this.#sets.keys(), ...this.#lastSets.keys()];
+    const placeOf = (source: string) => 2 + (names.includes(source) ? names.indexOf(source) : names.length);
+    const used = (rules: readonly ReadAccessRule[], place: number): UsedRule[] =>
+      rules.map((rule) => ({ rule, place, since: rule.usedSince, until: Infinity }));
+    const ofSources = [...this.#sets, ...this.#lastSets].flatMap(([source, set]) =>
+      used(set.matching(client, topic), placeOf(source))
+    );
+    const own = client.rules?.find(client, 'subscribe', topic, false);
+    const rules = [
+      ...used(this.records.matching(client, topic), 0),
+      ...(own === undefined ? [] : [{ rule: own, place: 1, since: -Infinity, until: Infinity }]),
+      ...ofSources,
+      ...this.#history.used(client, topic, (source) => (source === undefined ? 0 : placeOf(source)))
+    ];
+    return { times: denialsOf(rules), knownSince: this.#history.knownSince };
   }
 }

@@ -168,15 +168,16 @@ export class AclRecords {
   #put(key: string): void {
     const previous = this.#inForce.get(key);
     const group = groupOf(key);
+    const stored = this.#table.get(key);
+    const order = GROUPS.indexOf(group) * GROUP_DISTANCE - (stored?.number ?? 0);
+    if (stored !== undefined && previous?.order === order) return; // as at a restart
     if (previous !== undefined) {
       this.#rules.remove(previous);
       this.#counts[group]--;
     }
     this.#inForce.delete(key);
-    const stored = this.#table.get(key);
     if (stored === undefined) return;
     const record = recordOf(key, stored);
-    const order = GROUPS.indexOf(group) * GROUP_DISTANCE - stored.number;
     const rule = new ReadAccessRule(record, record.topic, order);
     this.#inForce.set(key, rule);
     this.#rules.add(rule);

@@ -2,6 +2,7 @@ import type { Publisher } from '../packets/message.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
 import type { AccessRules, RuledClient } from './access-rules.ts';
+import type { Denials, PastRights } from './rule-history.ts';
 
 /** The superusers among the records; see `CredentialRecords`. */
 interface Superusers {
@@ -21,7 +22,7 @@ interface RightsParts {
  * Decides which messages subscribers may receive, by the access rules that the broker holds and by what sources have answered about
  * subscriptions.
  */
-export class DeliveryRights implements ReceivingRights {
+export class DeliveryRights implements ReceivingRights, PastRights {
   readonly #parts: RightsParts;
   readonly #rules: AccessRules;
   /** Subscriptions through which nothing is delivered, because the rules would refuse them now or a source has refused them. */
@@ -94,6 +95,11 @@ export class DeliveryRights implements ReceivingRights {
   mayReceive(client: Receiver, topic: string): boolean {
     if (client.isSuperuser) return true;
     return this.#decide(client, 'subscribe', topic) !== false;
+  }
+
+  denials(client: Receiver, topic: string): Denials {
+    if (client.isSuperuser) return { times: [], knownSince: -Infinity };
+    return this.#rules.denials(client as unknown as RuledClient, topic.slice(client.mountpoint.length));
   }
 
   get rechecksRetained(): boolean {

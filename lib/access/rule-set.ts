@@ -1,6 +1,7 @@
 import type { RuleAction } from '../records/access-rule.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { ReadAccessRule, Subject } from './rule.ts';
+import type { RuleHistory } from './rule-history.ts';
 
 /** Maximum number of rules in a list that is scanned. Longer lists have an index by topic. */
 const MAX_SCANNED = 16;
@@ -65,6 +66,13 @@ class RuleList {
     return found;
   }
 
+  /** The rules that apply to the messages of a topic for a subscriber. */
+  matching(client: Subject, topic: string): ReadAccessRule[] {
+    return this.#candidates(topic).filter(
+      (rule) => rule.subscribe && rule.appliesTo(client) && rule.matches(client, topic)
+    );
+  }
+
   /** Tell whether a rule may deny the messages of a topic to some subscriber. */
   mayDeny(topic: string): boolean {
     return this.isDenying && this.#candidates(topic).some((rule) => !rule.isAllow && rule.subscribe);
@@ -112,20 +120,25 @@ export class RuleSet {
   readonly #general = new RuleList();
   /** Number of rules for one client id or user name that deny a subscription. */
   #denying = 0;
+  readonly #history: Pick<RuleHistory, 'added' | 'removed'> | undefined;
 
-  constructor(rules: Iterable<ReadAccessRule> = []) {
+  /** @param history is told about later changes */
+  constructor(rules: Iterable<ReadAccessRule> = [], history?: Pick<RuleHistory, 'added' | 'removed'>) {
+    this.#history = history;
     for (const rule of rules) this.add(rule);
   }
 
   add(rule: ReadAccessRule): void {
     this.#listOf(rule).add(rule);
     if (isKeyed(rule) && !rule.isAllow && rule.subscribe) this.#denying++;
+    this.#history?.added(rule);
   }
 
   /** Remove a rule. A rule that the set does not contain is ignored. */
   remove(rule: ReadAccessRule): void {
     const { clientId, username } = rule;
     const isRemoved = this.#listOf(rule).remove(rule);
+    if (isRemoved) this.#history?.removed(rule);
     if (!isKeyed(rule)) return;
     if (isRemoved && !rule.isAllow && rule.subscribe) this.#denying--;
     if (clientId !== undefined && this.#byClientId.get(clientId)?.isEmpty) this.#byClientId.delete(clientId);
@@ -170,6 +183,13 @@ export class RuleSet {
     if (username !== undefined)
       found = earlier(found, this.#byUsername.get(username)?.first(client, action, topic, isFilter));
     return earlier(found, this.#general.first(client, action, topic, isFilter));
+  }
+
+  /** All rules that apply to the messages of a topic for a subscriber, in no particular order. */
+  matching(client: Subject, topic: string): ReadAccessRule[] {
+    const { clientId, username = '' } = client;
+    const lists = [this.#byClientId.get(clientId), this.#byUsername.get(username), this.#general];
+    return lists.flatMap((list) => list?.matching(client, topic) ?? []);
   }
 
   #listOf({ clientId, username }: ReadAccessRule): RuleList {

@@ -49,6 +49,8 @@ export class ReadAccessRule {
   readonly username: string | undefined;
   /** The topic filter, with placeholders; undefined: all topics except those under `$SYS`. */
   readonly filter: string | undefined;
+  /** When the broker began to use it, in milliseconds since 1970; see `RuleHistory`. */
+  usedSince = -Infinity;
   readonly #isExact: boolean;
   readonly #hasUsername: boolean;
   readonly #addresses: readonly Network[];

@@ -18,6 +18,7 @@ import {
   type CheckedQuestion,
   type FoundRecord,
   fittingRecords,
+  hadSubscription,
   hasLostSubscription,
   hasUnknownLoss,
   isBefore,
@@ -165,6 +166,8 @@ export class Arrival {
         const subscribed = this.#subscribedAt(id, question.topics);
         return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
       },
+      hadSubscription: (id: string, since: number, until: number) =>
+        hadSubscription(this.#recordsOfClient(id), question.topics, since, until),
       stoppedAt: () => this.#stoppedAt(question),
       formerFilters: () => this.#formerFilters(question),
       endedAt: () => this.#endedAt(question)
@@ -193,6 +196,12 @@ export class Arrival {
       else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
     }
     return [...filters];
+  }
+
+  /** The records that are about a client itself, the latest first. */
+  #recordsOfClient(clientId: string): readonly KeptRecord[] {
+    const owner = cut(clientId);
+    return [...this.#services.reasons.records({ client: owner })].filter((record) => record.clientId === owner);
   }
 
   #endedAt({ clientId }: CheckedQuestion): number | undefined {
@@ -275,11 +284,16 @@ function isSessionEnd(code: RecordedCode): boolean {
   return code === 'session_ended' || code === 'taken_over';
 }
 
+/** The difference between the times at which a rule and a subscription changed because of it, in milliseconds. */
+const REVIEW_MS = 1_000;
+
 /** Tell whether a record shows the same cause. */
-function isRecorded({ code, evidence: { clientId } }: DerivedCause, recorded: readonly TimedCause[]): boolean {
-  return recorded.some(
-    ({ cause, until }) => until === undefined && cause.code === code && cause.evidence.clientId === clientId
-  );
+function isRecorded({ code, evidence }: DerivedCause, recorded: readonly TimedCause[]): boolean {
+  const { clientId, until: end = Infinity } = evidence;
+  return recorded.some(({ cause, until }) => {
+    const isSame = until === undefined || Math.abs(until - Number(end)) < REVIEW_MS;
+    return isSame && cause.code === code && cause.evidence.clientId === clientId;
+  });
 }
 
 /** Tell whether a cause is that the receiver has no session or subscription now. */

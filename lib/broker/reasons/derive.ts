@@ -1,5 +1,6 @@
 // The causes that follow from the state of the broker when it is asked, and from the last examples of share groups.
 
+import type { PastRights } from '../../access/rule-history.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
@@ -23,7 +24,7 @@ import { delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCaus
 export interface BrokerState {
   readonly sessions: SessionIndex;
   readonly routing: Routing;
-  readonly access: { readonly deliveryRights: ReceivingRights };
+  readonly access: { readonly deliveryRights: ReceivingRights & PastRights };
   readonly publishing: { readonly shareSamples: ShareSamples };
   readonly rewrites: TopicRewrite;
   readonly delayed: DelayedMessages;
@@ -56,6 +57,8 @@ export interface DeriveQuestion {
   subscribedAt(clientId: string): number | undefined;
   /** Tells whether a message of the topic was published before a client subscribed to it. */
   hasMissed(clientId: string): boolean;
+  /** Tells whether a client had a subscription to the topic between two times; true if that is not known. */
+  hadSubscription(clientId: string, since: number, until: number): boolean;
   /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
   stoppedAt(): number | undefined;
   /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */

@@ -143,6 +143,31 @@ export function subscribedAt(records: Iterable<KeptRecord>, topics: readonly str
   return undefined;
 }
 
+/**
+ * Tell whether a client had a subscription to the topic between two times; true also if its beginning is not recorded.
+ * @param records those of the client, the latest first
+ */
+export function hadSubscription(
+  records: readonly KeptRecord[],
+  topics: readonly string[],
+  from: number,
+  until: number
+): boolean {
+  const isOfTopic = ({ topic }: KeptRecord) =>
+    topic !== undefined && topics.some((each) => matches(innerFilter(topic), each));
+  if (!records.some((record) => record.code === 'subscribed' && isOfTopic(record))) return true;
+  const filters = new Set<string | undefined>();
+  for (const record of records.toReversed()) {
+    const { code, topic, since } = record;
+    if (filters.size > 0 && since >= from) return true;
+    if (since > until) return false;
+    if (code === 'connected' || code === 'session_ended') filters.clear();
+    else if (code === 'subscribed' && isOfTopic(record)) filters.add(topic);
+    else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
+  }
+  return filters.size > 0;
+}
+
 /** The cause that a record shows. @param missed the first message without a subscriber */
 export function recordedCause(
   { record, until, isDiscard = false }: FoundRecord,

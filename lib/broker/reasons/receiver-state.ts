@@ -1,6 +1,7 @@
 // The causes that are in the receiver: what its session is doing now. A message is known to wait only if it is found in
 // the queue or in flight; of a long queue only a part is read, and the answer tells so.
 
+import type { PastRights } from '../../access/rule-history.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
@@ -27,12 +28,16 @@ interface StateQuestion {
   /** Time of the message, and of the question, in milliseconds since 1970. */
   readonly at: number;
   readonly now: number;
+  /** See `CheckedQuestion.precision`. */
+  readonly precision: number;
+  /** Tells whether a client had a subscription to the topic between two times; true if that is not known. */
+  hadSubscription(clientId: string, since: number, until: number): boolean;
 }
 
 /** The parts of the broker that know about a receiver. */
 interface StateSources {
   readonly routing: Pick<Routing, 'groupOf'>;
-  readonly rights: ReceivingRights;
+  readonly rights: ReceivingRights & PastRights;
   readonly samples: ShareSamples;
 }
 
@@ -59,25 +64,49 @@ export async function receiverState(
   const matched: Matched = { ...question, session, known };
   const waiting = await waitingCauses(matched);
   const share = shareCauses(matched, sources);
+  const right = rightCauses(matched, sources.rights);
   const causes = [
-    ...rightCauses(matched, sources.rights),
+    ...right.causes,
     ...localCauses(matched),
     ...share.causes,
     ...waiting.causes,
     ...offlineCauses(matched)
   ];
-  return { causes, otherwise: [...share.otherwise, ...qosCauses(matched)], isComplete: waiting.isComplete };
+  return { causes, otherwise: [...share.otherwise, ...qosCauses(matched)], isComplete: right.isComplete && waiting.isComplete };
 }
 
 // -------------------------------------------------------------------------------------------------------- subscriptions
 
-/** The client may not receive the topic any longer: it is left out when the receivers of the topic are found. */
-function rightCauses({ session, matching, topic, now, known }: Matched, rights: ReceivingRights): DerivedCause[] {
-  if (!rights.isActive || matching.length === 0) return [];
-  const isRevoked = matching.every((subscription) => rights.isRevoked(subscription));
-  if (!isRevoked && rights.mayReceive(session.client, topic)) return [];
-  const detail = isRevoked ? 'its subscription is no longer allowed' : 'the access rules deny the topic';
-  return [derived('right_withdrawn', now, { ...known, filter: cut(matching[0].filter), detail })];
+/**
+ * The client may not receive the topic any longer, or might not at the time of the question: it is left out when the receivers of the topic
+ * are found. Only what the rules of the broker decide is known of earlier times.
+ */
+function rightCauses(matched: Matched, rights: ReceivingRights & PastRights): DerivedCauses {
+  const { session, matching, topic, at, precision, now, known, hadSubscription } = matched;
+  if (matching.length === 0) return { causes: [], isComplete: true };
+  const { clientId } = session.client;
+  const because = (detail: string, more = {}) =>
+    derived('right_withdrawn', now, { ...known, filter: cut(matching[0].filter), ...more, detail });
+  if (rights.isActive && matching.every((subscription) => rights.isRevoked(subscription)))
+    return { causes: [because('its subscription is no longer allowed')], isComplete: true };
+  const { times, knownSince } = rights.denials(session.client, topic);
+  const isComplete =
+    knownSince === -Infinity ||
+    (precision === Infinity ? !hadSubscription(clientId, -Infinity, knownSince) : knownSince <= at - precision);
+  const found = times.findLast(({ since, until }) =>
+    precision === Infinity
+      ? until === Infinity || hadSubscription(clientId, since, until)
+      : since <= at + precision && until >= at - precision
+  );
+  if (found === undefined) return { causes: [], isComplete };
+  if (found.until === Infinity) return { causes: [because('the access rules deny the topic')], isComplete };
+  const begin = Number.isFinite(found.since) ? ` from ${timeOf(found.since)}` : '';
+  const detail = `the access rules denied the topic${begin} until ${timeOf(found.until)}`;
+  return { causes: [because(detail, precision === Infinity ? { until: found.until } : {})], isComplete };
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 function localCauses({ session, matching, publisher, now, known }: Matched): DerivedCause[] {

@@ -32,6 +32,93 @@ describe('Rights that were withdrawn', () => {
     await client.disconnect();
   });
 
+  it('names rules that denied a topic of a wider subscription at the time of the message, also after they are gone', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    const question = { topic: 'a/x', clientId: 'c' };
+    const before = clock.now() + 1;
+    await clock.advance('1m');
+    await broker.access.acl.set({ access: 'deny', action: 'subscribe', topic: 'a/x' });
+    await clock.advance('1m');
+    const during = clock.now() + 1;
+    await broker.publish('a/x', '1');
+    const lost = 'Client "c" has lost the right to receive topic "a/x": the access rules';
+    assert.deepEqual(await summaryOf(broker, question), [['right_withdrawn', `${lost} deny the topic.`, undefined]]);
+    assert.deepEqual(await summaryOf(broker, { ...question, at: before }), [], 'it was set later');
+    await clock.advance('1m');
+    await broker.access.acl.delete('all', 'a/x');
+    const until = clock.now();
+    await clock.advance('1m');
+    const text = `${lost} denied the topic from 2026-01-01T00:01:00.000Z until 2026-01-01T00:03:00.000Z.`;
+    for (const asked of [question, { topic: 'a/x' }]) {
+      const found = (await summaryOf(broker, asked)).filter(([code]) => code === 'right_withdrawn');
+      assert.deepEqual(found, [['right_withdrawn', text, until]]);
+    }
+    assert.deepEqual(await summaryOf(broker, { ...question, at: during }), [['right_withdrawn', text, undefined]]);
+    for (const at of [before, clock.now() + 1]) {
+      const answer = await broker.monitor.why({ ...question, at });
+      assert.deepEqual(answer, { isComplete: true, causes: [] });
+    }
+    assert.deepEqual(await summaryOf(broker, { topic: 'a/y', clientId: 'c' }), [], 'another topic');
+    await using late = await kit.connect({ clientId: 'late' });
+    await late.subscribe('a/#', { qos: 1 });
+    assert.ok(!(await summaryOf(broker, { topic: 'a/x', clientId: 'late' })).some(([code]) => code === 'right_withdrawn'));
+  });
+
+  it('regards the order of the rules of that time, of the broker before those of a source, and their replacement', async () => {
+    const rule = { access: 'deny', action: 'subscribe', topic: 'a/x' } as const;
+    const auth = [acl([rule, { access: 'allow', topic: '#' }])];
+    await using kit = await createTestBroker({ auth });
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    const isDenied = async (at?: number) => {
+      const found = await summaryOf(broker, { topic: 'a/x', clientId: 'c', at });
+      return found.some(([code]) => code === 'right_withdrawn');
+    };
+    const times: number[] = [];
+    const wait = async () => {
+      await clock.advance('1m');
+      times.push(clock.now() + 1);
+      await clock.advance('1m');
+    };
+    await wait();
+    await broker.access.acl.set({ access: 'allow', action: 'subscribe', topic: 'a/x', clientId: 'c' });
+    await wait();
+    await broker.access.acl.set({ access: 'deny', action: 'subscribe', topic: 'a/x', clientId: 'c' });
+    await wait();
+    await broker.access.acl.delete({ clientId: 'c' }, 'a/x');
+    await wait();
+    await broker.access.remove('acl');
+    await wait();
+    const answers = [];
+    for (const at of times) answers.push(await isDenied(at));
+    assert.deepEqual(answers, [true, false, true, true, false]);
+  });
+
+  it('is not complete for times of which not all removed rules are kept', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    const at = clock.now() + 1;
+    for (let number = 0; number < 300; number++) {
+      await broker.access.acl.set({ access: 'deny', action: 'subscribe', topic: `b/${number}` });
+      await clock.advance(10);
+      await broker.access.acl.delete('all', `b/${number}`);
+    }
+    await clock.advance('1m');
+    await using late = await kit.connect({ clientId: 'late' });
+    await late.subscribe('a/#', { qos: 1 });
+    const isComplete = async (question: object) => (await broker.monitor.why({ topic: 'a/x', ...question })).isComplete;
+    assert.equal(await isComplete({ clientId: 'c' }), false);
+    assert.equal(await isComplete({ clientId: 'c', at }), false);
+    assert.equal(await isComplete({ clientId: 'c', at: clock.now() }), true);
+    assert.equal(await isComplete({ clientId: 'late' }), true, 'it subscribed later');
+  });
+
   it('names the source that has refused a subscription when it was asked again, until it accepts it', async () => {
     let isAllowed = true;
     const authorize = () => isAllowed;
