@@ -18,7 +18,7 @@ import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { publishingCauses, type RuleSources, ruleCauses } from './rule-causes.ts';
-import { delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
+import { connectedWill, delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
 export interface BrokerState {
@@ -86,7 +86,10 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
   const publishing = isFound ? NOTHING : publishingCauses(question, state.kept);
   return {
     causes: [...waiting, ...found.causes],
-    otherwise: waiting.length > 0 ? [] : [...publishing.causes, ...(found.otherwise ?? [])],
+    otherwise:
+      waiting.length > 0
+        ? []
+        : [...publishing.causes, ...(found.otherwise ?? []), ...connectedWill(question, state.sessions)],
     isComplete: delayed.isComplete && wills.isComplete && found.isComplete && publishing.isComplete
   };
 }

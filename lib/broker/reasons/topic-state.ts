@@ -69,6 +69,26 @@ export function limitedCauses({ publisher, now }: DeriveQuestion, sessions: Sess
   return [derived('publish_limited', now, { publisher: cut(session.client.clientId), detail })];
 }
 
+/**
+ * The will of a publisher that counts as connected: it is published when the broker notices that the connection is lost. The publisher may
+ * just as well be there, so it explains a message only if nothing else does.
+ */
+export function connectedWill({ topic, publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
+  const session = publisher === undefined ? undefined : sessions.get(publisher);
+  const silentUntilMs = session?.timers.silentUntilMs;
+  if (session === undefined || silentUntilMs === undefined || session.lifecycle.will?.message.topic !== topic) return [];
+  const { client, ports } = session;
+  const known = { topic: cut(topic), publisher: cut(client.clientId), isConnected: true };
+  if (silentUntilMs === Infinity) {
+    const detail = 'the client counts as connected, and has no keep alive, so that a lost connection may not be noticed';
+    return [derived('will_delayed', now, { ...known, detail })];
+  }
+  const connectedUntil = Math.round(now + silentUntilMs - ports.clock.monotonic());
+  const time = new Date(connectedUntil).toISOString();
+  const detail = `the client still counts as connected until ${time}, as its keep alive is ${client.keepalive} s`;
+  return [derived('will_delayed', now, { ...known, connectedUntil, detail })];
+}
+
 /** The wills of clients that have lost their connection, and wait for their Will Delay. */
 export function willCauses({ topic, publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCauses {
   const one = publisher === undefined ? undefined : sessions.get(publisher);

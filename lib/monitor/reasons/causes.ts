@@ -296,7 +296,11 @@ export const CAUSES = {
   will_delayed: row(
     'derived',
     (e) => `The will of ${sender(e)}${toTopic(e)} is not published yet${because(e)}.`,
-    'Wait until the Will Delay has passed, or connect the client with a shorter one.'
+    'Wait until the Will Delay has passed, or connect the client with a shorter one.',
+    ({ isConnected }) =>
+      isConnected === true
+        ? 'If the client is gone, wait until the broker closes its connection, or kick it; connect it with a shorter keep alive.'
+        : undefined
   ),
   will_dropped: row(
     'recorded',

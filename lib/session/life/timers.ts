@@ -177,6 +177,13 @@ export class SessionTimers extends BaseTimer {
     return this.#session.lifecycle.will?.dueMs ?? Infinity;
   }
 
+  /** When a connection that sends nothing is closed, in monotonic milliseconds; `Infinity`: never, undefined: there is no connection. */
+  get silentUntilMs(): number | undefined {
+    const { connection, client } = this.#session;
+    if (connection === undefined) return undefined;
+    return client.keepalive > 0 ? connection.reader.lastReceivedMs + this.#keepAliveMs : Infinity;
+  }
+
   get #keepAliveMs(): number {
     const { keepalive, agreement } = this.#session.client;
     return keepalive * 1000 * agreement.zone.keepaliveBackoff * 2; // [MQTT-3.1.2-22]

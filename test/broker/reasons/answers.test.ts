@@ -476,6 +476,33 @@ describe('The causes of one receiver', () => {
       );
   });
 
+  it('says until when a silent publisher counts as connected, so that its will is not published, if nothing else is found', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using watcher = await kit.connect({ clientId: 'w' });
+    await watcher.subscribe('will/+', { qos: 1 });
+    const will = (topic: string) => ({ topic, payload: 'gone' }) as never;
+    await rawClient(broker, { clientId: 'frozen', keepalive: 3600, will: will('will/frozen') });
+    await rawClient(broker, { clientId: 'endless', keepalive: 0, will: will('will/endless') });
+    await clock.advance('10m');
+    const question = { topic: 'will/frozen', clientId: 'w', publisher: 'frozen' };
+    const { causes } = await broker.monitor.why(question);
+    const text =
+      'The will of client "frozen" to topic "will/frozen" is not published yet: ' +
+      'the client still counts as connected until 2026-01-01T01:30:00.000Z, as its keep alive is 3600 s.';
+    assert.deepEqual(
+      causes.map((cause) => cause.text),
+      [text]
+    );
+    assert.match(causes[0].remedy, /shorter keep alive/);
+    const endless = { topic: 'will/endless', publisher: 'endless' };
+    assert.match(await textOf(broker, endless, 'will_delayed'), /has no keep alive/);
+    for (const other of [{ topic: 'will/frozen' }, { ...question, topic: 'will/other' }])
+      assert.ok(!(await codesOf(broker, other)).includes('will_delayed'));
+    await clock.advance('90m');
+    assert.ok(!(await codesOf(broker, question)).includes('will_delayed'), 'it was published');
+  });
+
   it('names the operator or the return of the client by which a will was deleted', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
