@@ -235,3 +235,9 @@ export const QOS0_REFUSALS = {
   memory: { code: 'qos0_msg', detail: 'QoS 0 messages are not queued while memory is above `memoryHighWatermark`' },
   space: { code: 'qos0_msg', detail: 'QoS 0 messages are not persisted while the space of the store is used up' }
 } as const;
+
+/** The detail of the record of a connection that was lost, and whose client had no will. */
+export const NO_WILL = 'it had no will';
+
+/** The disconnections that count as lost connections. */
+export const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);

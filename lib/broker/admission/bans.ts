@@ -3,7 +3,7 @@ import { concerns } from '../../access/banned.ts';
 import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../../access/flapping.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
-import type { DisconnectReason } from '../../events/reasons.ts';
+import { LOST } from '../../events/reasons.ts';
 import { type Ban, banText } from '../../records/ban.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';
@@ -13,8 +13,6 @@ import type { Connections } from './connections.ts';
 const SWEEP_MS = 60_000;
 /** Number of alarms that are examined in one slice. */
 const ALARMS_AT_ONCE = 500;
-/** The disconnections that count as lost connections. */
-const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);
 /** Maximum length of the id of an alarm. */
 const MAX_ALARM_ID = 256;
 

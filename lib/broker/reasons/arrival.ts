@@ -4,6 +4,7 @@
 
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
+import { NO_WILL } from '../../events/reasons.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from '../../monitor/reasons/arrival-question.ts';
 import type { DerivedCause, DerivedCauses } from '../../monitor/reasons/derived.ts';
@@ -170,7 +171,8 @@ export class Arrival {
         hadSubscription(this.#recordsOfClient(id), question.topics, since, until),
       stoppedAt: () => this.#stoppedAt(question),
       formerFilters: () => this.#formerFilters(question),
-      endedAt: () => this.#endedAt(question)
+      endedAt: () => this.#endedAt(question),
+      lostAt: () => this.#lostAt(question)
     };
     const found = await deriveCauses({ ...given, ...form }, this.#state);
     if (other === undefined || found.causes.length > 0) return found;
@@ -208,6 +210,14 @@ export class Arrival {
     for (const { code, clientId: owner, at } of this.#services.reasons.records({ client: clientId }))
       if (owner === clientId && isSessionEnd(code)) return at;
     return undefined;
+  }
+
+  /** When the publisher was lost without a will, before the time of the question; undefined: it was not, or has connected again. */
+  #lostAt({ publisher, at, precision }: CheckedQuestion): number | undefined {
+    if (publisher === undefined || publisher === '') return undefined;
+    const connection = /^(connected|resumed|disconnected_)/;
+    const last = this.#recordsOfClient(publisher).find(({ code }) => connection.test(code));
+    return last?.detail === NO_WILL && last.at <= at + precision ? last.at : undefined;
   }
 
   #stoppedAt({ rule }: CheckedQuestion): number | undefined {

@@ -18,7 +18,7 @@ import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { publishingCauses, type RuleSources, ruleCauses } from './rule-causes.ts';
-import { connectedWill, delayedCauses, limitedCauses, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
+import { connectedWill, delayedCauses, limitedCauses, noWill, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
 export interface BrokerState {
@@ -63,6 +63,8 @@ export interface DeriveQuestion {
   stoppedAt(): number | undefined;
   /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */
   formerFilters(): readonly string[];
+  /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */
+  lostAt(): number | undefined;
   /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */
   endedAt(): number | undefined;
 }
@@ -89,7 +91,12 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
     otherwise:
       waiting.length > 0
         ? []
-        : [...publishing.causes, ...(found.otherwise ?? []), ...connectedWill(question, state.sessions)],
+        : [
+            ...publishing.causes,
+            ...(found.otherwise ?? []),
+            ...connectedWill(question, state.sessions),
+            ...noWill(question)
+          ],
     isComplete: delayed.isComplete && wills.isComplete && found.isComplete && publishing.isComplete
   };
 }

@@ -69,6 +69,14 @@ export function limitedCauses({ publisher, now }: DeriveQuestion, sessions: Sess
   return [derived('publish_limited', now, { publisher: cut(session.client.clientId), detail })];
 }
 
+/** The publisher has lost its connection and had no will, so nothing tells that it is gone. */
+export function noWill({ topic, publisher, now, lostAt }: DeriveQuestion): DerivedCause[] {
+  const since = lostAt();
+  if (publisher === undefined || since === undefined) return [];
+  const known = { topic: cut(topic), publisher: cut(publisher), since };
+  return [derived('no_will', now, { ...known, detail: `it is away since ${new Date(since).toISOString()}` })];
+}
+
 /**
  * The will of a publisher that counts as connected: it is published when the broker notices that the connection is lost. The publisher may
  * just as well be there, so it explains a message only if nothing else does.

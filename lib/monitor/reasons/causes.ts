@@ -308,6 +308,11 @@ export const CAUSES = {
       `The will of ${sender(e)}${toTopic(e)} was deleted, because ${e.detail ?? 'the client ended its connection itself'}.`,
     'A will is published if the connection is lost, or if the client sends DISCONNECT with the reason code 0x04 (MQTT 5.0).'
   ),
+  no_will: row(
+    'derived',
+    (e) => `${begin(sender(e))} lost its connection, and had no will${because(e)}.`,
+    'Set a will in the CONNECT of the client: the broker publishes it if the connection is lost.'
+  ),
   offline_no_session: row(
     'derived',
     (e) => `${begin(client(e))} is not connected and has no session${because(e)}.`,

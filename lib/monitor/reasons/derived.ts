@@ -14,6 +14,7 @@ export type DerivedCode =
   | 'share_member'
   | 'delayed'
   | 'will_delayed'
+  | 'no_will'
   | 'publish_limited'
   | 'offline_no_session'
   | 'offline_qos0'

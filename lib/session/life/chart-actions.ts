@@ -1,5 +1,6 @@
 import type { Connection } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
+import { LOST, NO_WILL } from '../../events/reasons.ts';
 import type { CountedStream } from '../../records/listener.ts';
 import type { Session } from '../session.ts';
 import type { SessionActions } from './chart.ts';
@@ -58,7 +59,8 @@ export class ChartActions implements SessionActions {
     ports.sessions.changed(session, false);
     closeStream(connection, ending.isAbrupt);
     ports.metrics.counts[Metric.clientDisconnected]++;
-    const { why: detail } = ending;
+    const isWithout = LOST.has(ending.reason) && lifecycle.will === undefined;
+    const detail = ending.why ?? (isWithout ? NO_WILL : undefined);
     ports.reasons.add(`disconnected_${ending.reason}`, {
       clientId: client.clientId,
       ...(detail === undefined ? {} : { detail })

@@ -503,6 +503,30 @@ describe('The causes of one receiver', () => {
     assert.ok(!(await codesOf(broker, question)).includes('will_delayed'), 'it was published');
   });
 
+  it('says that a publisher which has lost its connection had no will, until it is back', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using watcher = await kit.connect({ clientId: 'w' });
+    await watcher.subscribe('will/+', { qos: 1 });
+    const will = { topic: 'will/b', payload: 'gone' } as never;
+    await cut(await rawClient(broker, { clientId: 'a' }));
+    await cut(await rawClient(broker, { clientId: 'b', will }));
+    const at = clock.now();
+    await clock.advance('1m');
+    const question = { topic: 'will/a', clientId: 'w', publisher: 'a' };
+    const { causes } = await broker.monitor.why(question);
+    const text = 'Client "a" lost its connection, and had no will: it is away since 2026-01-01T00:00:00.000Z.';
+    assert.deepEqual(
+      causes.map((cause) => cause.text),
+      [text]
+    );
+    assert.match(causes[0].remedy, /^Set a will/);
+    assert.deepEqual(await codesOf(broker, { ...question, at }), ['no_will']);
+    assert.deepEqual(await codesOf(broker, { topic: 'will/b', clientId: 'w', publisher: 'b' }), []);
+    await rawClient(broker, { clientId: 'a' });
+    assert.deepEqual(await codesOf(broker, question), []);
+  });
+
   it('names the operator or the return of the client by which a will was deleted', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
