@@ -1,8 +1,7 @@
 import type { AccessRule, ClientRules, DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { type ReadAccessRule, rulesOf } from './rule.ts';
-import { type Denials, denialsOf, RuleHistory, type UsedRule } from './rule-history.ts';
-import { RuleSet } from './rule-set.ts';
+import { type Denials, denialsOf, RuleHistory, RuleSet, type UsedRule } from './rule-set.ts';
 
 /** A client, with the rules that its authentication has given to it. */
 export interface RuledClient extends ClientInfo {

@@ -2,7 +2,7 @@ import type { Publisher } from '../packets/message.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
 import type { AccessRules, RuledClient } from './access-rules.ts';
-import type { Denials, PastRights } from './rule-history.ts';
+import type { Denials, PastRights } from './rule-set.ts';
 
 /** The superusers among the records; see `CredentialRecords`. */
 interface Superusers {

@@ -1,6 +1,6 @@
 // The causes that follow from the state of the broker when it is asked, and from the last examples of share groups.
 
-import type { PastRights } from '../../access/rule-history.ts';
+import type { PastRights } from '../../access/rule-set.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';

@@ -1,7 +1,7 @@
 // The causes that are in the receiver: what its session is doing now. A message is known to wait only if it is found in
 // the queue or in flight; of a long queue only a part is read, and the answer tells so.
 
-import type { PastRights } from '../../access/rule-history.ts';
+import type { PastRights } from '../../access/rule-set.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
