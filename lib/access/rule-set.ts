@@ -306,9 +306,7 @@ export class RuleHistory {
 
 /** The times at which the first of the rules that were in use denied. */
 export function denialsOf(rules: readonly UsedRule[]): Denial[] {
-  const ordered = rules
-    .toSorted((a, b) => a.place - b.place || a.rule.order - b.rule.order)
-    .slice(0, MAX_COMPARED);
+  const ordered = rules.toSorted((a, b) => a.place - b.place || a.rule.order - b.rule.order).slice(0, MAX_COMPARED);
   const times = [...new Set(ordered.flatMap(({ since, until }) => [since, until]))].sort((a, b) => a - b);
   const denials: Denial[] = [];
   for (const [index, since] of times.entries()) {

@@ -414,8 +414,7 @@ export class Outbox {
 const PLAIN = { retryAfterMs: undefined, isFinal: false };
 
 /** Errors of the network. An alarm names no other ones, because their messages may have values of messages, and every viewer sees alarms. */
-const NETWORK_ERRORS =
-  /\b(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE)\b/;
+const NETWORK_ERRORS = /\b(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE)\b/;
 const ERROR_PLACE = 'The state of the target has the last error.';
 
 /** The part of an alarm about an error. */

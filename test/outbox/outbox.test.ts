@@ -225,7 +225,10 @@ describe('An outbox', () => {
     }
     const [alarm] = kit.broker.alarms.present();
     assert.equal(alarm.id, 'outbox_failing:target');
-    assert.match(alarm.summary, /^Deliveries to "target" fail \(ECONNREFUSED\)\. They are repeated; 1 entry is waiting\./);
+    assert.match(
+      alarm.summary,
+      /^Deliveries to "target" fail \(ECONNREFUSED\)\. They are repeated; 1 entry is waiting\./
+    );
     assert.equal(outbox.lastError, REFUSED);
     target.answer = () => undefined;
     outbox.retryNow();

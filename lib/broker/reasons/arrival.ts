@@ -147,9 +147,17 @@ export class Arrival {
   #missed(all: readonly KeptRecord[], question: CheckedQuestion, topic: string): KeptRecord | undefined {
     const missed = missedSince(all, question);
     if (missed === undefined || question.clientId === undefined) return missed;
-    if (wasWithheld(missed, all, question)) return undefined;
+    if (wasWithheld(missed, all, question) || this.#wasDenied(missed, question.clientId, topic)) return undefined;
     const retained = this.#state.retainer.messages.lookUp(topic);
     return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
+  }
+
+  /** Tell whether the access rules denied the topic to a client at the time of a message, so that it was left out of its receivers. */
+  #wasDenied({ since: at }: KeptRecord, clientId: string, topic: string): boolean {
+    const client = this.#state.sessions.get(clientId)?.client;
+    if (client === undefined) return false;
+    const { times } = this.#state.access.deliveryRights.denials(client, topic);
+    return times.some(({ since, until }) => since <= at && at <= until);
   }
 
   /** The causes in the state of the broker. The mount point of an unknown publisher is named only if nothing else is found. */
@@ -319,6 +327,7 @@ function withoutGeneral(
   states: readonly DerivedCause[]
 ): readonly TimedCause[] {
   if (states.some(({ code }) => code === 'from_unmatched')) return []; // its errors are about other topics
-  const isKnown = !isMissed || rule !== undefined || states.some(({ code }) => code === 'no_subscriber');
+  const isStated = states.some(({ code }) => code === 'no_subscriber' || code === 'right_withdrawn');
+  const isKnown = !isMissed || rule !== undefined || isStated;
   return isKnown ? recorded.filter(({ cause }) => cause.code !== 'no_subscriber') : recorded;
 }

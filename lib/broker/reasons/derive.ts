@@ -18,7 +18,15 @@ import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { publishingCauses, type RuleSources, ruleCauses } from './rule-causes.ts';
-import { connectedWill, delayedCauses, limitedCauses, noWill, retainedCauses, rewrittenCauses, willCauses } from './topic-state.ts';
+import {
+  connectedWill,
+  delayedCauses,
+  limitedCauses,
+  noWill,
+  retainedCauses,
+  rewrittenCauses,
+  willCauses
+} from './topic-state.ts';
 
 /** The parts of the broker from whose state causes are derived. */
 export interface BrokerState {

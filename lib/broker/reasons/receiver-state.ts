@@ -72,7 +72,11 @@ export async function receiverState(
     ...waiting.causes,
     ...offlineCauses(matched)
   ];
-  return { causes, otherwise: [...share.otherwise, ...qosCauses(matched)], isComplete: right.isComplete && waiting.isComplete };
+  return {
+    causes,
+    otherwise: [...share.otherwise, ...qosCauses(matched)],
+    isComplete: right.isComplete && waiting.isComplete
+  };
 }
 
 // -------------------------------------------------------------------------------------------------------- subscriptions
@@ -96,7 +100,7 @@ function rightCauses(matched: Matched, rights: ReceivingRights & PastRights): De
   const found = times.findLast(({ since, until }) =>
     precision === Infinity
       ? until === Infinity || hadSubscription(clientId, since, until)
-      : since <= at + precision && until >= at - precision
+      : since < at + precision && until > at - precision
   );
   if (found === undefined) return { causes: [], isComplete };
   if (found.until === Infinity) return { causes: [because('the access rules deny the topic')], isComplete };

@@ -84,11 +84,13 @@ export function noWill({ topic, publisher, now, lostAt }: DeriveQuestion): Deriv
 export function connectedWill({ topic, publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
   const session = publisher === undefined ? undefined : sessions.get(publisher);
   const silentUntilMs = session?.timers.silentUntilMs;
-  if (session === undefined || silentUntilMs === undefined || session.lifecycle.will?.message.topic !== topic) return [];
+  if (session === undefined || silentUntilMs === undefined || session.lifecycle.will?.message.topic !== topic)
+    return [];
   const { client, ports } = session;
   const known = { topic: cut(topic), publisher: cut(client.clientId), isConnected: true };
   if (silentUntilMs === Infinity) {
-    const detail = 'the client counts as connected, and has no keep alive, so that a lost connection may not be noticed';
+    const detail =
+      'the client counts as connected, and has no keep alive, so that a lost connection may not be noticed';
     return [derived('will_delayed', now, { ...known, detail })];
   }
   const connectedUntil = Math.round(now + silentUntilMs - ports.clock.monotonic());

@@ -64,7 +64,9 @@ describe('Rights that were withdrawn', () => {
     assert.deepEqual(await summaryOf(broker, { topic: 'a/y', clientId: 'c' }), [], 'another topic');
     await using late = await kit.connect({ clientId: 'late' });
     await late.subscribe('a/#', { qos: 1 });
-    assert.ok(!(await summaryOf(broker, { topic: 'a/x', clientId: 'late' })).some(([code]) => code === 'right_withdrawn'));
+    assert.ok(
+      !(await summaryOf(broker, { topic: 'a/x', clientId: 'late' })).some(([code]) => code === 'right_withdrawn')
+    );
   });
 
   it('regards the order of the rules of that time, of the broker before those of a source, and their replacement', async () => {
@@ -303,7 +305,9 @@ describe('Options and features that keep messages back', () => {
     assert.match(now.remedy, /publish the message again/);
     const [then] = (await broker.monitor.why({ topic: 'a/b', at })).causes;
     assert.deepEqual([then.code, then.evidence.until], ['delayed_stopped', undefined]);
-    assert.ok(!(await summaryOf(broker, { topic: 'a/b', at: until + 60_000 })).some(([code]) => code === 'delayed_stopped'));
+    assert.ok(
+      !(await summaryOf(broker, { topic: 'a/b', at: until + 60_000 })).some(([code]) => code === 'delayed_stopped')
+    );
   });
 
   it('names the limit because of which the messages of a publisher are not read', async () => {
