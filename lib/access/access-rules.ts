@@ -1,3 +1,6 @@
+// Rules are evaluated in the order of their sets: the records, those of the client, those of each source. Only questions
+// about earlier messages read the history of rules (`denials`).
+
 import type { AccessRule, ClientRules, DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { type ReadAccessRule, rulesOf } from './rule.ts';

@@ -130,7 +130,7 @@ export class RuleSet {
   #denying = 0;
   readonly #history: Pick<RuleHistory, 'added' | 'removed'> | undefined;
 
-  /** @param history is told about later changes */
+  /** @param history notes later changes */
   constructor(rules: Iterable<ReadAccessRule> = [], history?: Pick<RuleHistory, 'added' | 'removed'>) {
     this.#history = history;
     for (const rule of rules) this.add(rule);
@@ -219,7 +219,7 @@ function earlier(a: ReadAccessRule | undefined, b: ReadAccessRule | undefined): 
 }
 
 /** A time at which a topic was denied, in milliseconds since 1970. */
-export interface Denial {
+interface Denial {
   readonly since: number;
   /** `Infinity`: it still is. */
   readonly until: number;
@@ -271,7 +271,7 @@ export class RuleHistory {
 
   /** Note that a rule is in use from now on. */
   added(rule: ReadAccessRule): void {
-    rule.usedSince = this.#now();
+    rule.use(this.#now());
   }
 
   /** Note that a rule is no longer in use. @param source undefined: it was one of the records of the broker */
@@ -290,7 +290,7 @@ export class RuleHistory {
       const key = JSON.stringify(rule.content);
       const same = left.get(key);
       if (same === undefined) this.added(rule);
-      else rule.usedSince = same.usedSince;
+      else rule.use(same.usedSince);
       left.delete(key);
     }
     for (const rule of left.values()) this.removed(rule, source);

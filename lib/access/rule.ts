@@ -93,6 +93,11 @@ export class ReadAccessRule {
     return this.#hasPlaceholder ? this.filter?.replace(PLACEHOLDERS, '$1+') : this.filter;
   }
 
+  /** Note that the broker uses the rule. @param ms since this time, in milliseconds since 1970 */
+  use(ms: number): void {
+    this.usedSince = ms;
+  }
+
   /** Tell whether the rule applies to this client. */
   appliesTo({ clientId, username, transportInfo }: Subject): boolean {
     if (this.clientId !== undefined && this.clientId !== clientId) return false;

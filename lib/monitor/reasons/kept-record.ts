@@ -98,17 +98,6 @@ export class KeptRecord extends Link<KeptRecord> {
     );
   }
 
-  /** Tell whether this record summarises drops of a receiver. @param receiver undefined: none, so false */
-  summarises(code: RecordedCode, receiver: string | undefined): boolean {
-    return (
-      this.topic === undefined &&
-      receiver !== undefined &&
-      this.holders > 0 &&
-      this.code === code &&
-      this.clientId === receiver
-    );
-  }
-
   fill(
     code: RecordedCode,
     row: RecordedEntry,
@@ -161,14 +150,6 @@ export class KeptRecord extends Link<KeptRecord> {
     this.isRepeated = false;
   }
 
-  /**
-   * Note that no list contains the record. It equals no other one until it is filled again, and keeps no strings, because sessions and
-   * routes may still refer to it.
-   */
-  freed(): void {
-    this.fill('connected', NOTHING, undefined, 0, undefined, undefined, undefined, undefined, undefined);
-  }
-
   hold(change: 1 | -1): void {
     this.holders += change;
   }
@@ -181,3 +162,11 @@ export class KeptRecord extends Link<KeptRecord> {
 }
 
 const NOTHING: RecordedEntry = { about: '' };
+
+/**
+ * Note that no list contains a record. It equals no other one until it is filled again, and keeps no strings, because sessions and routes may
+ * still refer to it.
+ */
+export function free(record: KeptRecord): void {
+  record.fill('connected', NOTHING, undefined, 0, undefined, undefined, undefined, undefined, undefined);
+}

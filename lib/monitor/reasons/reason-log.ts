@@ -15,7 +15,7 @@ import type { DropReason } from '../../events/reasons.ts';
 import type { QoS } from '../../packets/types.ts';
 import { cut } from '../cut-text.ts';
 import { Chain } from './chain.ts';
-import { KeptRecord, type ReasonSubject } from './kept-record.ts';
+import { free, KeptRecord, type ReasonSubject } from './kept-record.ts';
 import { type Key, type KeyLimits, KeyTable } from './key-table.ts';
 import { RECORDED, type RecordedCode } from './recorded.ts';
 import { RepeatedDrop } from './repeated-drop.ts';
@@ -129,7 +129,8 @@ export class ReasonLog {
   ): KeptRecord | undefined {
     if (last?.equals(code, topic, qos, publisher, receiver, undefined, detail) === true)
       return this.#repeated(last, count);
-    if (last?.summarises(code, receiver) === true && this.#isFlooded()) return this.#summarised(last, count);
+    if (last !== undefined && summarises(last, code, receiver) && this.#isFlooded())
+      return this.#summarised(last, count);
     if (this.maxBytes === 0) return undefined;
     topic = cut(topic);
     publisher = cut(publisher);
@@ -391,7 +392,7 @@ export class ReasonLog {
     this.#size--;
     if (isDrop(record)) this.#drops--;
     this.#bytes -= record.bytes;
-    record.freed();
+    free(record);
     this.#spare = record;
   }
 
@@ -413,6 +414,17 @@ export class ReasonLog {
 }
 
 const KINDS = ['client', 'topic', 'rule', 'address'] as const;
+
+/** Tell whether a record summarises drops of a receiver. @param receiver undefined: none, so false */
+function summarises(record: KeptRecord, code: RecordedCode, receiver: string | undefined): boolean {
+  return (
+    record.topic === undefined &&
+    receiver !== undefined &&
+    record.holders > 0 &&
+    record.code === code &&
+    record.clientId === receiver
+  );
+}
 
 /** The key whose records are compared with a new one: of the receiver, or else the rule, topic, publisher or address. */
 function comparedWith(

@@ -100,7 +100,7 @@ describe('Rights that were withdrawn', () => {
     assert.deepEqual(answers, [true, false, true, true, false]);
   });
 
-  it('is not complete for times of which not all removed rules are kept', async () => {
+  it('gives incomplete answers about times of which not all removed rules are kept', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     await using client = await kit.connect({ clientId: 'c' });
@@ -234,7 +234,7 @@ describe('Retained messages that are missing', () => {
     assert.equal(broker.monitor.reasons.list({ code: 'retained_deleted', filter: 'a' }).entries.length, 1);
   });
 
-  it('is not complete for a client that subscribed between equal deletions, because only the last one is known', async () => {
+  it('gives an incomplete answer to a client that subscribed between equal deletions, because only the last one is known', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     await using between = await kit.connect({ clientId: 'between' });
