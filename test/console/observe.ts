@@ -271,14 +271,20 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await tab.close();
   });
 
-  it('shows topics that are published while the page is open, marked, without retained messages and subscriptions', async () => {
+  it('offers topics that are published while the page is open, and shows them in order and marked, without retained messages and subscriptions', async () => {
     const client = await served.broker.connect({ clientId: 'publisher' });
     const tab = await served.open('topics');
     const { page } = tab;
     const row = page.getByRole('treeitem', { name: 'fresh' });
     await page.getByRole('treeitem', { name: 'meters' }).waitFor();
-    for (let tries = 0; tries < 3_000 && !(await row.isVisible()); tries++)
+    const offer = page.getByRole('button', { name: /^Show changes: \d+ new/ });
+    for (let tries = 0; tries < 3_000 && !(await offer.isVisible()); tries++)
       await client.publish('fresh/one', '1', { qos: 1 });
+    assert.equal(await row.isVisible(), false);
+    await offer.click();
+    await row.waitFor();
+    const names = await page.locator('[role=treeitem][aria-level="1"] .tree-name').allInnerTexts();
+    assert.ok(names.indexOf('fresh') < names.indexOf('meters'), `${names}`);
     await row.locator('.tree-mark').click();
     await page.getByRole('treeitem', { name: 'one published' }).waitFor();
     assert.deepEqual(tab.faults, []);

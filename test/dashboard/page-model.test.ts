@@ -26,6 +26,7 @@ import {
   countBelow,
   inOrder,
   isExtended,
+  type Level,
   latelyPublished,
   nextPageTo,
   prefixesAbove,
@@ -318,7 +319,7 @@ describe('The topic tree', () => {
     );
   });
 
-  it('adds topics that were published to the loaded levels, after the rows that are there', () => {
+  it('adds topics that were published to the loaded levels, in natural order, and at the end of a longer level', () => {
     const row = (level: string, prefix: string): TopicRow => ({
       level,
       topic: prefix + level,
@@ -337,14 +338,23 @@ describe('The topic tree', () => {
     const shown = (prefix: string) =>
       merged.get(prefix)?.rows.map(({ topic, published, published_below }) => [topic, published, published_below]);
     assert.deepEqual(shown(''), [
+      ['', undefined, 1],
       ['a', undefined, 3],
-      ['b', true, undefined],
-      ['', undefined, 1]
+      ['b', true, undefined]
     ]);
     assert.deepEqual(shown('a/'), [
-      ['a/x', true, undefined],
-      ['a/0', true, 1]
+      ['a/0', true, 1],
+      ['a/x', true, undefined]
     ]);
+    const orderOf = (level: Level) =>
+      withPublished(new Map([['', level]]), ['9', '10'])
+        .get('')
+        ?.rows.map((one) => one.level);
+    assert.deepEqual(orderOf(loaded([row('2', ''), row('11', '')])), ['2', '9', '10', '11']);
+    const ofBroker = [row('11', ''), row('2', '')];
+    assert.deepEqual(orderOf({ ...loaded(ofBroker), cursor: 'next' }), ['11', '2', '9', '10']);
+    const long = Array.from({ length: 101 }, (_, index) => row(`x${index}`, ''));
+    assert.deepEqual(orderOf(loaded(long))?.slice(-3), ['x100', '9', '10']);
     assert.equal(merged.get('a/0/'), undefined);
     assert.equal(withPublished(levels, []), levels);
     const before = latelyPublished([], ['a', 'a', '']);

@@ -25,6 +25,9 @@ export interface Level {
 
 const NATURAL = new Intl.Collator('en', { numeric: true });
 
+/** Number of rows of a page of a level. A level with more has the order of the broker. */
+export const PAGE_ROWS = 100;
+
 /**
  * The rows of a page of a level, those of a whole level in natural order: `2` before `10`. The pages of a longer level keep the order in which the
  * broker lists them, because the rows of a later page would move those of an earlier one.
@@ -149,7 +152,10 @@ export function latelyPublished(before: readonly string[], topics: readonly stri
   return added.length === 0 ? before : [...before, ...new Set(added)].slice(-MAX_PUBLISHED);
 }
 
-/** The loaded levels with topics that were published to. Rows that only they have are at the end, so that the others do not move. */
+/**
+ * The loaded levels with topics that were published to. Rows that only they have stand in natural order among the others where a level has that order,
+ * and otherwise at its end.
+ */
 export function withPublished(
   levels: ReadonlyMap<string, Level>,
   topics: readonly string[]
@@ -175,9 +181,11 @@ export function withPublished(
     }
   }
   if (changed.size === 0) return levels;
-  const merged = [...changed].map(
-    ([prefix, rows]) => [prefix, { ...(levels.get(prefix) as Level), rows: [...rows.values()] }] as const
-  );
+  const merged = [...changed].map(([prefix, rows]) => {
+    const level = levels.get(prefix) as Level;
+    const isInOrder = level.cursor === undefined && level.rows.length <= PAGE_ROWS;
+    return [prefix, { ...level, rows: inOrder([...rows.values()], isInOrder) }] as const;
+  });
   return new Map([...levels, ...merged]);
 }
 

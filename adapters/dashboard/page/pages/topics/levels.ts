@@ -1,8 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { getPage } from '../../app/requests.ts';
-import { inOrder, type Level } from '../../model/tree.ts';
+import { inOrder, type Level, PAGE_ROWS } from '../../model/tree.ts';
 
-const ROWS = 100;
 /** Maximum number of rows of a level that are loaded again. */
 const MAX_AGAIN = 1_000;
 
@@ -11,7 +10,7 @@ export function useLevels() {
   const [levels, setLevels] = useState<ReadonlyMap<string, Level>>(new Map());
   /** The cursors that were asked for, by the prefix of the level; undefined: the first page. */
   const asked = useRef(new Map<string, Set<string | undefined>>());
-  const load = async (prefix: string, cursor?: string, limit = ROWS) => {
+  const load = async (prefix: string, cursor?: string, limit = PAGE_ROWS) => {
     const round = asked.current;
     const cursors = round.get(prefix) ?? new Set();
     if (cursors.has(cursor)) return;
@@ -29,7 +28,7 @@ export function useLevels() {
       if (round !== asked.current) return; // the level is being loaded again
       if (cursor === undefined) round.set(prefix, new Set([undefined])); // the pages after it can be asked for again
       setLevels((before) => {
-        const isWhole = cursor === undefined && meta?.cursor === undefined && data.length <= ROWS;
+        const isWhole = cursor === undefined && meta?.cursor === undefined && data.length <= PAGE_ROWS;
         const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...inOrder(data, isWhole)];
         return new Map(before).set(prefix, { rows, cursor: meta?.cursor, isLoading: false, error: undefined });
       });
@@ -43,7 +42,7 @@ export function useLevels() {
     if (levels.size === 0) return;
     asked.current = new Map();
     for (const [prefix, { rows }] of levels)
-      void load(prefix, undefined, Math.max(ROWS, Math.min(MAX_AGAIN, rows.length)));
+      void load(prefix, undefined, Math.max(PAGE_ROWS, Math.min(MAX_AGAIN, rows.length)));
   };
   return { levels, load, reload };
 }

@@ -145,7 +145,7 @@ function Foot({
   );
 }
 
-/** The rows of the tree. Rows of topics that are published meanwhile are added at the end of the tree; others wait, because they would move what is read. */
+/** The rows of the tree. Rows of topics that are published meanwhile are added if they come at its end; others wait, because they would move what is read. */
 function useRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>, published: readonly string[]) {
   const all = useMemo(() => shownRows(withPublished(levels, published), opened), [levels, opened, published]);
   const shown = useRef({ levels, opened, all, rows: all, added: 0 });
