@@ -209,6 +209,16 @@ describe('The live stream of a tab', () => {
     assert.deepEqual(server.sets[2].watches, {});
   });
 
+  it('continues the rates of clients that stay in view when the rows of the list change', async () => {
+    const server = new Server();
+    const end = server.live.watch('clients 1', { kind: 'clients', clientIds: ['a', 'b'] }, () => {});
+    await server.opened('s1');
+    end();
+    server.live.watch('clients 1', { kind: 'clients', clientIds: ['b', 'c'] }, () => {});
+    await settled();
+    assert.deepEqual(server.sets[1].watches, { 'clients 1': { kind: 'clients', clientIds: ['b', 'c'] } });
+  });
+
   it('says nothing about the stream after the tab is shown again if nothing is watched', async () => {
     const server = new Server();
     const end = server.live.watch('a', { kind: 'overview' }, () => {});

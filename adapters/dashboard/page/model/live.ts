@@ -34,7 +34,7 @@ export interface LivePage {
  * Kinds whose watches continue with other parameters, so that what stays in view keeps its counts. They keep their names, and each row of their events
  * has the parameter that it is about.
  */
-const CONTINUED: ReadonlySet<string> = new Set(['topics']);
+const CONTINUED: ReadonlySet<string> = new Set(['topics', 'clients']);
 
 /** Delays before a stream is opened again, in milliseconds. */
 const DELAYS = [1_000, 2_000, 5_000, 10_000];

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
 import { shortCount } from '../../model/format.ts';
 import type { ClientRow } from './row.ts';
@@ -16,13 +16,18 @@ const rates = signal<ReadonlyMap<string, Rates>>(new Map());
 /** Maximum number of characters of a client id whose rates the live stream has. */
 const MAX_LENGTH = 1_024;
 
+/** Number of components that have watched: another one is another watch, which begins with the rates of all its clients. */
+let count = 0;
+
 /** Watches the rates of clients while they are in view. */
 export function RatesOf({ rows }: { readonly rows: readonly ClientRow[] }) {
   const clientIds = rows.map(({ clientid }) => clientid).filter(({ length }) => length <= MAX_LENGTH);
-  useWatch('clients', clientIds.length === 0 ? undefined : { kind: 'clients', clientIds }, ({ rows: changed = [] }) => {
+  const [name] = useState(() => `clients ${++count}`);
+  useWatch(name, clientIds.length === 0 ? undefined : { kind: 'clients', clientIds }, ({ rows: changed = [] }) => {
     const next = new Map(rates.value);
+    const inView = new Set(clientIds);
     for (const { clientId, ...rest } of changed as readonly (Rates & { readonly clientId: string })[])
-      next.set(clientId, rest);
+      if (inView.has(clientId)) next.set(clientId, rest);
     rates.value = next;
   });
   useEffect(() => {
