@@ -108,6 +108,66 @@ describeConsole(
       await tab.close();
     });
 
+    it('shows a viewer the change of another person to a stream rule, and no state of one that was deleted', async () => {
+      const { streams } = served.broker;
+      await streams.create('CREATE STREAM watched () WITH (DATASOURCE="watched", FORMAT="JSON")');
+      await streams.rules.create({ id: 'watched', sql: 'SELECT a FROM watched', actions: [{ nop: {} }] });
+      const tab = await served.open('stream-rule?id=watched', 'bob');
+      const { page } = tab;
+      await page.locator('.cm-content', { hasText: 'SELECT a' }).waitFor();
+      await page.locator('main h1 .badge', { hasText: 'running' }).waitFor();
+      await streams.rules.update('watched', { sql: 'SELECT b FROM watched', actions: [{ nop: {} }] });
+      await page.locator('.cm-content', { hasText: 'SELECT b' }).waitFor();
+      await streams.rules.delete('watched');
+      await page.getByText('This rule has been deleted').waitFor();
+      assert.equal(await page.getByRole('button', { name: 'Stop' }).count(), 0);
+      assert.equal(await page.locator('main h1 .badge').count(), 0);
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    });
+
+    it('saves a rule once when a person clicks twice, and keeps what is typed while a new rule is being created', async () => {
+      const { rules, streams } = served.broker;
+      await streams.create('CREATE STREAM quick () WITH (DATASOURCE="quick", FORMAT="JSON")');
+      for (const [address, more, label] of [
+        ['rule', undefined, 'Description'],
+        ['stream-rule?over=quick', 'Name, tags and options', 'Name']
+      ] as const) {
+        const tab = await served.open(address);
+        const { page } = tab;
+        let answer = () => {};
+        const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+        const changes: string[] = [];
+        await page.route(/\/rules(\/quick)?$/, async (route) => {
+          const method = route.request().method();
+          if (method !== 'GET') changes.push(method);
+          if (method === 'POST') await isAnswered;
+          await route.continue();
+        });
+        await page.getByLabel(/^Id/).fill('quick');
+        if (more !== undefined) await page.getByText(more).click();
+        const field = page.getByLabel(label, { exact: true });
+        await field.fill('sent');
+        const sent = page.waitForRequest((request) => request.method() === 'POST' && /rules$/.test(request.url()));
+        await page.getByRole('button', { name: 'Create', exact: true }).click();
+        await sent;
+        await field.fill('sent, and more');
+        answer();
+        await page.getByRole('heading', { name: /^quick/ }).waitFor();
+        if (more !== undefined) await page.getByText(more).click();
+        assert.equal(await field.inputValue(), 'sent, and more');
+        await page.getByRole('button', { name: 'Save', exact: true }).dblclick();
+        await page.getByText('There are no changes').waitFor();
+        assert.deepEqual(changes, ['POST', 'PUT']);
+        assert.deepEqual(tab.faults, []);
+        await tab.close();
+      }
+      assert.equal((await rules.get('quick'))?.description, 'sent, and more');
+      assert.equal((await streams.rules.get('quick'))?.name, 'sent, and more');
+      await streams.rules.delete('quick');
+      await rules.delete('quick');
+    });
+
     it('keeps what a person types in a rule while the rule is being saved', async () => {
       const { rules, streams } = served.broker;
       await rules.create({ id: 'typed', sql: 'SELECT payload FROM "typed"', actions: [{ name: 'do_nothing' }] });

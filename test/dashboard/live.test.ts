@@ -505,6 +505,11 @@ describe('The live stream of the console', () => {
     clock.advance(1_000);
     const [, first, second] = await stream.next(3);
     assert.deepEqual([first.data.code, first.data.sampledAt, second.data.sampledAt], ['running', 0, 2_000]);
+    assert.equal(second.data.definition, first.data.definition);
+    await broker.streams.rules.update('r', { sql: 'SELECT a FROM demo', actions: [{ nop: {} }] });
+    clock.advance(1_000);
+    const [, , , third] = await stream.next(4);
+    assert.notEqual(third.data.definition, first.data.definition);
   });
 
   it('shows the lines of a trace as they come', async () => {

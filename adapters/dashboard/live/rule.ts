@@ -1,4 +1,5 @@
 import { type ActionState, NotFound } from '../../../lib/index.ts';
+import { crypto } from '../../rest/index.ts';
 import { shownMetrics } from '../../streams-api/parts/index.ts';
 import type { LiveKind, WatchContext } from './live-kind.ts';
 import { textIn, wrong } from './params.ts';
@@ -44,13 +45,19 @@ export const RULE: LiveKind<RuleParams> = {
 async function stateOf({ broker, hidesPayloads }: WatchContext, { of, id }: RuleParams): Promise<object> {
   if (of === 'streams') {
     const { state, code, text, metrics, sampledAt } = await broker.streams.rules.status(id);
-    return { state, code, text, metrics: shownMetrics(metrics, hidesPayloads), sampledAt };
+    const definition = digestOf((await broker.streams.rules.get(id)) ?? {});
+    return { state, code, text, metrics: shownMetrics(metrics, hidesPayloads), sampledAt, definition };
   }
   const rule = await broker.rules.get(id);
   if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
   const { state, reason, counters, actions, sampledAt, sql, description } = rule;
   const shown = actions.map((action) => shownAction(action, hidesPayloads));
   return { state, reason, counters, actions: shown, sampledAt, sql, description };
+}
+
+/** A short text that changes with the definition of a rule: the definition itself may be long, and is read over the interface. */
+function digestOf(definition: object): string {
+  return crypto().createHash('sha256').update(JSON.stringify(definition)).digest('base64url');
 }
 
 /** An action; without the message of its error, which has values of messages, for viewers who may not see these. */

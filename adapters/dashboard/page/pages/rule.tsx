@@ -1,10 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { get, remove, request } from '../app/requests.ts';
 import { copiedActions, definitionOf, withLive } from '../model/rules.ts';
 import { Action, forAdministrators } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
-import { useDraft } from '../parts/editor/draft.ts';
+import { useChangesOfOthers, useDraft } from '../parts/editor/draft.ts';
 import { Editor } from '../parts/editor/editor.tsx';
 import { Faults } from '../parts/editor/faults.tsx';
 import { Newer } from '../parts/editor/newer.tsx';
@@ -43,12 +43,7 @@ function Rule({ id }: { readonly id: string }) {
   );
   const live = useLiveRule(loaded === undefined ? '' : id);
   const value = loaded && withLive(loaded, live);
-  const definition = definitionOf(live);
-  const shown = useRef(definition);
-  useEffect(() => {
-    if (shown.current !== undefined && definition !== undefined && definition !== shown.current) refresh();
-    shown.current = definition ?? shown.current;
-  }, [definition]);
+  useChangesOfOthers(definitionOf(live), refresh);
   const isGone = live?.state === 'gone';
   return (
     <>
@@ -150,12 +145,11 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
   const words = useWords(language, statement);
   const { fault, hints, columns } = useValidation(statement);
   const body = { ...(base === undefined && id !== '' && { id }), rawsql: statement, description, actions };
-  const save = async (replaces = false) => {
-    setError(undefined);
-    try {
+  const save = (replaces = false) =>
+    draft.save(async () => {
       if (base === undefined) {
         const { data } = await request('POST', '/rules', { body });
-        draft.forget();
+        draft.leave((data as RuleRow).id, typed);
         go('rule', { id: (data as RuleRow).id });
       } else {
         const params = { id: base.id };
@@ -165,10 +159,7 @@ function Draft({ rule, onSaved }: { readonly rule: RuleRow | undefined; readonly
         onSaved();
       }
       notify(R.saved);
-    } catch (thrown) {
-      setError(thrown);
-    }
-  };
+    });
   return (
     <div class="split rule">
       <section class="panel">

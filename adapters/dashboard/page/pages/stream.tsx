@@ -2,6 +2,7 @@ import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { streams } from '../app/streams.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
+import { useChangesOfOthers } from '../parts/editor/draft.ts';
 import { Head } from '../parts/facts.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Name } from '../parts/name.tsx';
@@ -22,10 +23,11 @@ export function Page() {
 
 function Rule({ id }: { readonly id: string }) {
   const path = `/rules/${encodeURIComponent(id)}`;
-  const { value, error, reload } = useLoaded(`stream rule ${id}`, async (signal) =>
-    id === '' ? undefined : ((await streams('GET', path, { signal })) as StreamRule)
+  const { value, error, reload, refresh } = useLoaded(`stream rule ${id}`, async (signal, isBackground) =>
+    id === '' ? undefined : ((await streams('GET', path, { signal, isBackground })) as StreamRule)
   );
   const live = useLiveRule(value === undefined ? '' : id);
+  useChangesOfOthers(live.definition, refresh);
   return (
     <>
       <p class="crumbs">

@@ -79,17 +79,16 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
   const [id, setId] = useState('');
   const [runs, setRuns] = useState(0);
   const draft = useDraft(rule, typedOf, (typed) => typed.sql);
-  const { base, typed, version, newer, error, isChanged, change: set, failed: setError } = draft;
+  const { base, typed, version, newer, error, isChanged, change: set } = draft;
   const definitions = useDefinitions(typed.sql);
   const words = useWords(definitions);
   const { fault, hints } = useValidation(typed.sql);
-  const save = async (replaces = false) => {
-    setError(undefined);
-    try {
+  const save = (replaces = false) =>
+    draft.save(async () => {
       const body = bodyOf(base, id, typed);
       if (base === undefined) {
         notify(`${await streams('POST', '/rules', { body })}`);
-        draft.forget();
+        draft.leave(id, typed);
         go('stream', { id });
         return;
       }
@@ -98,10 +97,7 @@ export function Draft({ rule, onSaved }: { readonly rule: StreamRule | undefined
       notify(`${await streams('PUT', path, { body })}`);
       draft.take((await streams('GET', path)) as StreamRule, typed);
       onSaved();
-    } catch (thrown) {
-      setError(thrown);
-    }
-  };
+    });
   return (
     <div class="split rule">
       <section class="panel">

@@ -22,6 +22,8 @@ export interface LiveRule {
   /** Undefined: not known, or the rule is gone. */
   readonly code: StreamRuleCode | undefined;
   readonly text: string;
+  /** Changes with the definition of the rule. Undefined: not known, or the rule is gone. */
+  readonly definition: string | undefined;
   readonly metrics: Metrics;
   readonly sampledAt: number;
   /** The rows per second that a node sends. */
@@ -30,7 +32,9 @@ export interface LiveRule {
 
 /** Watch a rule. @param id empty: no rule */
 export function useLiveRule(id: string): LiveRule {
-  const [found, setFound] = useState<Partial<Pick<LiveRule, 'state' | 'code' | 'text' | 'sampledAt'>>>({});
+  const [found, setFound] = useState<Partial<Pick<LiveRule, 'state' | 'code' | 'text' | 'definition' | 'sampledAt'>>>(
+    {}
+  );
   const [[before, now], setMetrics] = useState<readonly [MetricsAt | undefined, MetricsAt | undefined]>([
     undefined,
     undefined
@@ -51,6 +55,7 @@ export function useLiveRule(id: string): LiveRule {
     state: found.state,
     code: found.code,
     text: found.text ?? '',
+    definition: found.definition,
     sampledAt: found.sampledAt ?? 0,
     metrics: now?.metrics ?? {},
     rateOf: (name) => (isStill || now === undefined ? 0 : outputRate(before, now, name))

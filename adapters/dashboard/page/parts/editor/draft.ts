@@ -16,6 +16,8 @@ export interface Draft<Row, Typed> {
   readonly isChanged: boolean;
   change(changes: Partial<Typed>): void;
   failed(error: unknown): void;
+  /** Save the draft, unless it is being saved: of several clicks the first one counts. An error of `run` becomes that of the draft. */
+  save(run: () => Promise<void>): Promise<void>;
   /**
    * Begin again with what is saved.
    * @param sent what was saved: the draft stays if the person has typed on meanwhile. Default: it is replaced
@@ -23,18 +25,24 @@ export interface Draft<Row, Typed> {
   take(row: Row, sent?: Typed): void;
   /** Compare with what is saved now. @returns false: another person has changed it, so that this person decides */
   isUpToDate(present: Row): boolean;
-  /** Forget the changes, because they were saved. */
-  forget(): void;
+  /**
+   * Leave for the page of what was created.
+   * @param sent what was saved: what the person has typed on meanwhile is in the draft of that page
+   */
+  leave(id: string, sent: Typed): void;
 }
 
+/** The text that a person has typed on while something new was being created, for the draft of its page. */
+let typedOn: { readonly of: unknown; readonly id: string; readonly typed: object } | undefined;
+
 /** Hold a draft. @param row what is saved; undefined: nothing @param textOf the text of the editor */
-export function useDraft<Row, Typed extends object>(
+export function useDraft<Row extends { readonly id: string }, Typed extends object>(
   row: Row | undefined,
   typedOf: (row: Row | undefined) => Typed,
   textOf: (typed: Typed) => string
 ): Draft<Row, Typed> {
   const [base, setBase] = useState(row);
-  const [typed, setTyped] = useState(() => typedOf(row));
+  const [typed, setTyped] = useState(() => takeTypedOn<Typed>(typedOf, row?.id) ?? typedOf(row));
   const [version, setVersion] = useState(0);
   const [newer, setNewer] = useState<Row>();
   const [error, setError] = useState<unknown>();
@@ -67,8 +75,41 @@ export function useDraft<Row, Typed extends object>(
     type({ ...latest.current, ...changes });
     setError(undefined);
   };
+  const isSaving = useRef(false);
+  const save = async (run: () => Promise<void>) => {
+    if (isSaving.current) return;
+    isSaving.current = true;
+    setError(undefined);
+    try {
+      await run();
+    } catch (thrown) {
+      setError(thrown);
+    }
+    isSaving.current = false;
+  };
+  const leave = (id: string, sent: Typed) => {
+    if (!isSame(sent, latest.current)) typedOn = { of: typedOf, id, typed: latest.current };
+    forget();
+  };
   const isChanged = base === undefined || isEdited;
-  return { base, typed, version, newer, error, isChanged, change, failed: setError, take, isUpToDate, forget };
+  return { base, typed, version, newer, error, isChanged, change, failed: setError, save, take, isUpToDate, leave };
+}
+
+/** @param of the function that makes what is typed of a row: that of rules, or of stream rules */
+function takeTypedOn<Typed extends object>(of: unknown, id: string | undefined): Typed | undefined {
+  const found = typedOn;
+  if (found === undefined || found.of !== of || found.id !== id) return undefined;
+  typedOn = undefined;
+  return found.typed as Typed;
+}
+
+/** Load a row again when another person has changed it. @param definition changes with the row; undefined: not known, or the row is gone */
+export function useChangesOfOthers(definition: string | undefined, refresh: () => void): void {
+  const shown = useRef(definition);
+  useEffect(() => {
+    if (shown.current !== undefined && definition !== undefined && definition !== shown.current) refresh();
+    shown.current = definition ?? shown.current;
+  }, [definition]);
 }
 
 function isSame(one: object, other: object): boolean {
