@@ -217,6 +217,8 @@ describeConsole(
       await page.getByRole('button', { name: 'Add an action' }).click();
       const dialog = page.getByRole('dialog', { name: 'Add an action' });
       await dialog.getByText('The statement does not output payload').waitFor();
+      await dialog.getByLabel(/^Target Topic/).fill('alarms/+/x');
+      await dialog.getByText('The topic "alarms/+/x" has a wildcard').waitFor();
       await dialog.getByText('More fields').waitFor();
       assert.equal(await dialog.getByLabel('MQTT 5.0 properties').isVisible(), false);
       await dialog.getByLabel('Action').selectOption('data_to_webserver');

@@ -12,6 +12,7 @@ import {
   secretsIn,
   textOfParam,
   topicsIn,
+  wildcardTopicIn,
   withLive
 } from '../../adapters/dashboard/page/model/rules.ts';
 import { exampleEvent, topicOf } from '../../adapters/dashboard/page/model/sample-event.ts';
@@ -32,6 +33,15 @@ describe('Rules', () => {
     assert.equal(missing('FOREACH payload.list AS t DO t FROM "a"'), '');
     assert.equal(missing('select \'a, b\' as t, clientid as payload.c from "a"'), 'clientid');
     assert.equal(missing('SELECT'), '');
+  });
+
+  it('finds a wildcard in the topic of a republish action, outside of placeholders', () => {
+    const found = (target_topic: unknown, name = 'republish') => wildcardTopicIn({ name, params: { target_topic } });
+    assert.equal(found('alarms/+/x'), 'alarms/+/x');
+    assert.equal(found('alarms/#'), 'alarms/#');
+    assert.equal(found(`alarms/\${a+b}/x`), undefined);
+    assert.equal(found(undefined), undefined);
+    assert.equal(found('alarms/#', 'do_nothing'), undefined);
   });
 
   it('finds the topics after FROM, also while the statement is not complete', () => {

@@ -771,6 +771,8 @@ export const T = {
     removeAction: 'Remove',
     take: 'Apply',
     missing: (names: string) => `The statement does not output ${names}: the placeholder becomes "undefined".`,
+    wildcard: (topic: string) =>
+      `The topic "${topic}" has a wildcard, and messages cannot be published to topic filters: the action fails each time. Write a topic name.`,
     usesResource: 'The action sends through a resource, whose address and queue several actions can share.',
     usesNone: 'The action has its own address and queue, and needs no resource.',
     noActions: 'The rule has no actions, so it only counts events.',

@@ -203,6 +203,19 @@ function firstOf(path: string): string {
   return path.replace(/['"`]/g, '').split(/[.[]/)[0];
 }
 
+/** The topic of an action that publishes, if it has a wildcard outside of its placeholders: each of its messages is refused. */
+export function wildcardTopicIn({
+  name,
+  params
+}: {
+  readonly name: string;
+  readonly params: object;
+}): string | undefined {
+  const { target_topic: topic } = params as { readonly target_topic?: unknown };
+  if (name !== 'republish' || typeof topic !== 'string') return undefined;
+  return /[+#]/.test(topic.replace(/\$\{[^{}]+\}/g, '')) ? topic : undefined;
+}
+
 /** The names in placeholders of parameters that the outputs of a statement do not have. */
 export function missingIn(
   params: Readonly<Record<string, unknown>>,

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { get } from '../../app/requests.ts';
-import { missingIn, outputsOf, type ParamSpec } from '../../model/rules.ts';
+import { missingIn, outputsOf, type ParamSpec, wildcardTopicIn } from '../../model/rules.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Pairs } from '../../parts/facts.tsx';
@@ -40,7 +40,7 @@ export function Actions({
         {actions.map(({ name, params }, index) => (
           <li key={index}>
             <b>{name}</b> <Pairs of={params} />
-            <Missing params={params} statement={statement} />
+            <Warnings action={{ name, params }} statement={statement} />
             <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
               {R.change}
             </button>
@@ -87,10 +87,22 @@ function specsOf(params: Readonly<Record<string, ParamSpec>>, resources: readonl
     );
 }
 
-/** Names in placeholders that the statement does not output. */
-function Missing({ params, statement }: { readonly params: ActionDraft['params']; readonly statement: string }) {
-  const missing = missingIn(params, outputsOf(statement));
-  return missing.length === 0 ? null : <p class="warning">{R.missing(missing.join(', '))}</p>;
+/** Names in placeholders that the statement does not output, and a topic that cannot be published to. */
+function Warnings({
+  action,
+  statement
+}: {
+  readonly action: Pick<ActionDraft, 'name' | 'params'>;
+  readonly statement: string;
+}) {
+  const missing = missingIn(action.params, outputsOf(statement));
+  const topic = wildcardTopicIn(action);
+  return (
+    <>
+      {topic !== undefined && <p class="warning">{R.wildcard(topic)}</p>}
+      {missing.length > 0 && <p class="warning">{R.missing(missing.join(', '))}</p>}
+    </>
+  );
 }
 
 function ActionDialog({
@@ -142,7 +154,7 @@ function ActionDialog({
             submit={R.take}
             onCancel={onClose}
             onSubmit={async (params) => onSave({ name, params, fallbacks: present?.fallbacks ?? [] })}
-            copies={(params) => <Missing params={params} statement={statement} />}
+            copies={(params) => <Warnings action={{ name, params }} statement={statement} />}
           />
         )}
       </div>
