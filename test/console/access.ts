@@ -81,6 +81,27 @@ describeConsole('Applications and users in the console', (served) => {
     await tab.close();
   });
 
+  it('names the field that a new access rule needs, and adds no rule for everyone with a name', async () => {
+    const tab = await served.open('access?tab=rules');
+    const { page } = tab;
+    await page.getByRole('button', { name: 'Add a rule' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel(/^Topic filter/).fill('a/#');
+    const add = dialog.getByRole('button', { name: 'Add', exact: true });
+    await add.click();
+    await dialog.getByText('Enter the client id in "Name"').waitFor();
+    await dialog.getByLabel('For').selectOption('everyone');
+    await dialog.getByLabel('Name').fill('meter-1');
+    await add.click();
+    await dialog.getByText('A rule for everyone has no name').waitFor();
+    await dialog.getByLabel('Name').fill('');
+    await add.click();
+    await page.getByRole('row', { name: /^everyone allow/ }).waitFor();
+    assert.equal(await page.getByRole('row', { name: /meter-1/ }).count(), 0);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('keeps the last administrator, and says why', async () => {
     const tab = await served.open('access?tab=users');
     const { page } = tab;

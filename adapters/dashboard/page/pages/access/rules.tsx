@@ -6,6 +6,7 @@ import { Badge } from '../../parts/facts.tsx';
 import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
+import { InputError } from '../../parts/problem.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
 import { Removal } from './removal.tsx';
@@ -56,6 +57,15 @@ const FIELDS: readonly FieldRow[] = [
   { name: 'topic', label: T.topics.filter, isRequired: true }
 ];
 
+/** Add a rule. @throws InputError if its name and the kind of its name do not fit */
+async function add(values: FieldTexts): Promise<unknown> {
+  const { subject = 'clientid', name = '' } = values;
+  if (subject === 'all' && name !== '') throw new InputError(A.noName);
+  if (subject !== 'all' && name === '')
+    throw new InputError(A.needsName(subject === 'username' ? A.userName : A.clientId));
+  return request('POST', '/acl', { body: bodyOf(values) });
+}
+
 function bodyOf({ subject = 'clientid', name = '', access = 'allow', action = 'pubsub', topic = '' }: FieldTexts) {
   return { ...(subject === 'all' ? { all: '$all' } : { [subject]: name }), topic, action, access };
 }
@@ -90,14 +100,7 @@ export function Rules() {
     <>
       <div class="section-actions">
         <CopyAs request={{ path: '/acl/clientid' }} ctl={['acl', 'list']} />
-        <Action
-          label={A.addRule}
-          submit={A.add}
-          fields={FIELDS}
-          done={A.ruleAdded}
-          run={(values) => request('POST', '/acl', { body: bodyOf(values) })}
-          onDone={reload}
-        >
+        <Action label={A.addRule} submit={A.add} fields={FIELDS} done={A.ruleAdded} run={add} onDone={reload}>
           {(values) => {
             const { topic, action, access } = bodyOf(values);
             const { subject = 'clientid', name = '' } = values;
