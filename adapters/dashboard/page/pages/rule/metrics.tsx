@@ -28,7 +28,7 @@ export function Metrics({
               [R.matched, countText(metrics.matched), R.matchedAbout],
               [R.passed, countText(metrics.passed), R.passedAbout],
               [R.noResult, countText(metrics.no_result), R.noResultAbout],
-              [R.exceptions, countText(metrics.exception), R.exceptionsAbout],
+              [R.statementErrors, countText(metrics.exception), R.statementErrorsAbout],
               [R.speed, `${rateText(metrics.speed)} · ${R.highest(rateText(metrics.speed_max))}`]
             ]}
           />

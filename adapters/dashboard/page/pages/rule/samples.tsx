@@ -29,6 +29,7 @@ export function Samples({ id, sampledAt }: { readonly id: string; readonly sampl
           </button>
         )}
       </div>
+      <p class="aside">{R.samplesAbout}</p>
       <div class="fact-groups">
         {(['inputs', 'outputs', 'rejected', 'errors'] as const).map((name) => (
           <section key={name}>
