@@ -11,6 +11,7 @@ import {
   durationText,
   instantOf,
   namePartsOf,
+  plainText,
   rateText,
   shortTimeText,
   sizeText,
@@ -20,6 +21,7 @@ import { withRates, withSamples } from '../../adapters/dashboard/page/model/hist
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { askedText, ruleText } from '../../adapters/dashboard/page/model/rights.ts';
 import { EMPTY_TAIL, emptied, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
@@ -157,6 +159,37 @@ describe('Names that clients have chosen', () => {
     const { parts, hidden } = namePartsOf('x'.repeat(65_536), 100);
     assert.deepEqual([parts[0].text.length, hidden], [100, 65_436]);
     assert.deepEqual(namePartsOf('😀😀', 3), { parts: [{ text: '😀', code: undefined }], hidden: 2 });
+  });
+});
+
+describe('Sentences of the broker', () => {
+  it('loses the backticks around options and commands, and keeps those in names', () => {
+    assert.equal(
+      plainText('the feature `rules` is stopped: start it with `embermq ctl plugins load rules`'),
+      'the feature rules is stopped: start it with embermq ctl plugins load rules'
+    );
+    assert.equal(plainText('"a/`b`/c" is not `x`'), '"a/`b`/c" is not x');
+    assert.equal(plainText('"a\\"`b`" and `x`'), '"a\\"`b`" and x');
+    assert.equal(plainText('one ` alone'), 'one ` alone');
+  });
+});
+
+describe('A decision on a right', () => {
+  it('names the participants in words, and the rule as a phrase', () => {
+    assert.equal(askedText({ by: 'records' }), 'access rules set at run time');
+    assert.equal(askedText({ by: 'source', source: 'http' }), 'source: http');
+    assert.equal(
+      ruleText({ access: 'deny', action: 'publish', topic: 'plant/#', clientid: 'c"1' }),
+      'deny publish to "plant/#" for client "c\\"1"'
+    );
+    assert.equal(
+      ruleText({ access: 'allow', action: 'pubsub', topic: 'a', exact: true, has_username: true, ip_address: ['::1'] }),
+      'allow publish and subscribe to exactly "a" for clients with a user name from ::1'
+    );
+    assert.equal(
+      ruleText({ access: 'deny', action: 'subscribe', username: 'u' }),
+      'deny subscribe to all topics for user "u"'
+    );
   });
 });
 

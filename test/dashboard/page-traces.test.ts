@@ -43,6 +43,10 @@ describe('Lines of a trace in the page', () => {
   it('shows the fields without a column in one line, and marks refusals', () => {
     const record = { time: 't', event: 'e', retain: false, qos: 1, options: { a: 1 } };
     assert.equal(restOf(record), 'qos 1, options {"a":1}');
+    assert.equal(restOf({ packet: 'puback', reasonCode: 0x10 }), 'no matching subscribers (0x10)');
+    assert.equal(restOf({ packet: 'suback', reasonCodes: [1, 0x87] }), 'granted QoS 1, not authorized (0x87)');
+    assert.equal(restOf({ packet: 'unsuback', reasonCodes: [0] }), 'success (0x00)');
+    assert.equal(restOf({ reasonCode: 'x' }), 'reasonCode x');
     assert.deepEqual(
       [{ reasonCode: 0x87 }, { reasonCodes: [0, 0x80] }, { event: 'message.dropped' }, { error: 'x' }].map(isRefusal),
       [true, true, true, true]

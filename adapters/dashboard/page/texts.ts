@@ -355,7 +355,7 @@ export const T = {
     otherwise: 'otherwise',
     states: 'States',
     noSteps:
-      'No transitions are recorded. They may have been replaced by newer records, or the option `reasons` of the broker is false.',
+      'No transitions are recorded. They may have been replaced by newer records, or the option reasons of the broker is false.',
     noHistory: 'Nothing is recorded about this client, or the records were replaced by newer ones.',
     event: 'Event',
     details: 'Details',
@@ -950,6 +950,34 @@ export const T = {
     steps: 'Steps of the decision',
     stepsAbout: 'Rules, sources and hooks in the order in which they were asked, until one decided:',
     asked: 'Asked',
+    askedOf: {
+      ban: 'bans',
+      superuser: 'superuser',
+      builtin: 'built-in checks',
+      records: 'access rules set at run time',
+      client: 'rules that the client got when it connected',
+      rules: 'rules of a source',
+      source: 'source',
+      hook: 'hook of the app',
+      default: 'acl_nomatch'
+    },
+    answersOf: {
+      allow: 'allow',
+      deny: 'deny',
+      none: 'does not decide',
+      unasked: 'not asked',
+      failed: 'failed, which denies'
+    },
+    ruleWords: {
+      actions: { publish: 'publish', subscribe: 'subscribe', pubsub: 'publish and subscribe' },
+      to: (topics: string) => ` to ${topics}`,
+      toExactly: (topics: string) => ` to exactly ${topics}`,
+      toAll: ' to all topics',
+      client: (id: string) => ` for client ${id}`,
+      user: (name: string) => ` for user ${name}`,
+      anyUser: ' for clients with a user name',
+      from: (addresses: string) => ` from ${addresses}`
+    },
     answer: 'Answer',
     rule: 'Rule',
     number: (index: number) => `number ${index}`,

@@ -176,3 +176,14 @@ function wholeCharacters(text: string, max: number): string {
   const last = text.charCodeAt(max - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? max - 1 : max);
 }
+
+/**
+ * A sentence of the broker without the backticks of Markdown, which surround options and commands. Names of clients stand in quotes, and keep what they
+ * have.
+ */
+export function plainText(text: string): string {
+  return text
+    .split(/("(?:[^"\\]|\\.)*")/)
+    .map((part, index) => (index % 2 === 1 ? part : part.replace(/`([^`\s][^`]*)`/g, '$1')))
+    .join('');
+}

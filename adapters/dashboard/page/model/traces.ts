@@ -1,5 +1,9 @@
 // The lines of a trace as a view shows them. They come again from the first one after the stream was lost.
 
+import { reasonName } from '../../../../lib/packets/reason-codes.ts';
+import { T } from '../texts.ts';
+import { codeText } from './mqtt-log.ts';
+
 /** A line of a trace. */
 export interface TraceLine {
   readonly number: number;
@@ -46,7 +50,19 @@ const IN_COLUMNS = new Set(['time', 'clientId', 'direction', 'packet', 'event', 
 export function restOf(record: TraceLine['record']): string {
   return Object.entries(record)
     .filter(([name, value]) => !IN_COLUMNS.has(name) && value !== false && value !== '')
-    .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)
+    .map(
+      ([name, value]) =>
+        codesText(name, value, record) ?? `${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`
+    )
+    .join(', ');
+}
+
+/** Reason codes in words. @returns undefined: the field has none */
+function codesText(name: string, value: unknown, { packet }: TraceLine['record']): string | undefined {
+  const codes = name === 'reasonCodes' ? value : name === 'reasonCode' ? [value] : undefined;
+  if (!Array.isArray(codes) || codes.some((code) => typeof code !== 'number')) return undefined;
+  return codes
+    .map((code) => (packet === 'suback' && code < 3 ? T.websocket.words.granted(code) : codeText(code, reasonName)))
     .join(', ');
 }
 

@@ -1,5 +1,6 @@
 import { choice } from '../app/place.ts';
 import { getPage } from '../app/requests.ts';
+import { plainText } from '../model/format.ts';
 import { type OptionRow, optionsIn, zonesOf } from '../model/options.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Head } from '../parts/facts.tsx';
@@ -98,7 +99,7 @@ function columnsOf(reload: () => void): readonly Column<OptionRow>[] {
           <code class="option-key" title={O.inCode(name)}>
             {key.split(/(?<=[._])/).map((part) => [part, <wbr key={part} />])}
           </code>
-          <p class="aside">{about}</p>
+          <p class="aside">{plainText(about)}</p>
         </>
       )
     },

@@ -3,7 +3,7 @@ import type { DataOf } from '../../../management/client/index.ts';
 import { choice, choose, hrefOf, place } from '../app/place.ts';
 import { get } from '../app/requests.ts';
 import { session } from '../app/session.ts';
-import { absoluteTime, inputTime, timeText } from '../model/format.ts';
+import { absoluteTime, inputTime, plainText, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Facts, Head } from '../parts/facts.tsx';
 import { type FieldRow, type FieldTexts, Form } from '../parts/fields.tsx';
@@ -119,7 +119,7 @@ function CauseView({ cause: { code, kind, at, count, text, evidence, remedy } }:
   return (
     <li class="panel cause">
       <h3>
-        <Name of={text} max={1_000} />
+        <Name of={plainText(text)} max={1_000} />
       </h3>
       <p class="aside">
         <span title={W.kindAbouts[kind]}>
@@ -129,7 +129,7 @@ function CauseView({ cause: { code, kind, at, count, text, evidence, remedy } }:
         {count > 1 && <> · {W.times(count)}</>}
       </p>
       <p>
-        <b>{W.remedy}:</b> {remedy} {href && <a href={href()}>{linkText}</a>}
+        <b>{W.remedy}:</b> {plainText(remedy)} {href && <a href={href()}>{linkText}</a>}
       </p>
       {rows.length > 0 && (
         <details>
@@ -137,7 +137,9 @@ function CauseView({ cause: { code, kind, at, count, text, evidence, remedy } }:
           <Facts
             rows={rows.map(([name, value]) => [
               evidenceLabel(name),
-              evidenceText(name, value) ?? <Name key={name} of={`${value}`} max={400} />
+              evidenceText(name, value) ?? (
+                <Name key={name} of={name === 'detail' ? plainText(`${value}`) : `${value}`} max={400} />
+              )
             ])}
           />
         </details>

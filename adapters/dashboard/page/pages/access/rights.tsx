@@ -2,6 +2,7 @@ import type { DataOf } from '../../../../management/client/index.ts';
 import { choice, choose, place } from '../../app/place.ts';
 import { get } from '../../app/requests.ts';
 import { flagWords } from '../../model/copy.ts';
+import { askedText, type DecidingRule, ruleText } from '../../model/rights.ts';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/facts.tsx';
 import { type FieldRow, Form } from '../../parts/fields.tsx';
@@ -92,17 +93,17 @@ function AnswerView() {
         keyOf={(_, index) => index}
         empty=""
         columns={[
-          { head: A.asked, cell: ({ by, source }) => (source === undefined ? by : `${by}: ${source}`) },
-          { head: A.answer, cell: ({ answer }) => <Badge kind={KINDS[answer]}>{answer}</Badge> },
+          { head: A.asked, cell: askedText },
+          { head: A.answer, cell: ({ answer }) => <Badge kind={KINDS[answer]}>{A.answersOf[answer]}</Badge> },
           {
             head: A.rule,
             isWide: true,
             cell: ({ rule, index }) =>
               rule !== undefined && (
-                <code>
-                  {index !== undefined && `${A.number(index)} `}
-                  <Name of={JSON.stringify(rule)} max={300} />
-                </code>
+                <>
+                  {index !== undefined && <span class="aside">{A.number(index + 1)} </span>}
+                  <Name of={ruleText(rule as DecidingRule)} max={300} />
+                </>
               )
           }
         ]}

@@ -3,7 +3,7 @@ import { useWatch } from '../../app/live.ts';
 import { choice, choose } from '../../app/place.ts';
 import { getPage } from '../../app/requests.ts';
 import { drawingOf, type PlacedTransition } from '../../model/chart-drawing.ts';
-import { timeText } from '../../model/format.ts';
+import { plainText, timeText } from '../../model/format.ts';
 import { passedBy, type Step, stepsOf } from '../../model/state-chart.ts';
 import { useLoaded } from '../../parts/loading.ts';
 import { Name } from '../../parts/name.tsx';
@@ -131,7 +131,7 @@ function StepTable({ steps, shown }: { readonly steps: readonly Step[]; readonly
               {about}{' '}
               {detail !== undefined && detail !== about && (
                 <span class="aside">
-                  <Name of={detail} />
+                  <Name of={plainText(detail)} />
                 </span>
               )}
             </>

@@ -1,7 +1,7 @@
 import { hrefOf } from '../../app/place.ts';
 import { getPage } from '../../app/requests.ts';
 import { session } from '../../app/session.ts';
-import { countText, timeText } from '../../model/format.ts';
+import { countText, plainText, timeText } from '../../model/format.ts';
 import { CopyAs } from '../../parts/copy.tsx';
 import { List } from '../../parts/list.tsx';
 import { Name } from '../../parts/name.tsx';
@@ -55,7 +55,7 @@ export function History({ id }: { readonly id: string }) {
             isWide: true,
             cell: ({ detail, from_clientid }) => (
               <>
-                {detail !== undefined && <Name of={detail} max={400} />}
+                {detail !== undefined && <Name of={plainText(detail)} max={400} />}
                 {from_clientid !== undefined && from_clientid !== '' && from_clientid !== id && (
                   <span class="aside"> {C.from(from_clientid)}</span>
                 )}

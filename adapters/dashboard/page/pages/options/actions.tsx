@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { put, request } from '../../app/requests.ts';
+import { plainText } from '../../model/format.ts';
 import { type OptionRow, placesOf } from '../../model/options.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { CopyAs, CopyButton } from '../../parts/copy.tsx';
@@ -50,7 +51,7 @@ function Change({ row, onDone }: { readonly row: OptionRow; readonly onDone: () 
       kind="small"
       text={
         <>
-          {about} {O.whenAbouts[takes_effect]} {O.byDefault(valueText(row, row.default))}
+          {plainText(about)} {O.whenAbouts[takes_effect]} {O.byDefault(valueText(row, row.default))}
         </>
       }
       fields={[fieldOf(row)]}
@@ -100,7 +101,7 @@ function AtStart({ row: { key, name, about, source, origin } }: { readonly row: 
         <Dialog title={O.howOf(key)} onClose={() => setOpen(false)}>
           <div class="action">
             <p>
-              {about} {O.whenAbouts.restart}
+              {plainText(about)} {O.whenAbouts.restart}
             </p>
             {source === 'option' && origin !== undefined && <p>{O.nowIn(origin)}</p>}
             <Facts
