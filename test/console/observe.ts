@@ -92,6 +92,11 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await dialog.getByRole('button', { name: 'Kick' }).press('Enter');
     await page.getByText('There is no session with this client id').waitFor();
     assert.equal(served.broker.sessions.has('to kick'), false);
+    await page.getByRole('button', { name: 'Ban', exact: true }).click();
+    const banned = page.getByRole('dialog', { name: 'Ban the client' });
+    await banned.getByRole('button', { name: 'Ban', exact: true }).click();
+    await page.getByText('the client is banned').waitFor();
+    await page.getByRole('button', { name: 'Lift the ban' }).waitFor();
     await find('hot', 'Rule hot');
     await page.getByRole('heading', { name: 'hot' }).waitFor();
     await find('dark', 'Dark colours');

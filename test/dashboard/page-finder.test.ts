@@ -75,6 +75,19 @@ describe('The box that finds everything', () => {
     assert.equal(row.isChange, true);
   });
 
+  it('offers the ban of a client that has no session', () => {
+    const banned = (found: readonly Found[]) =>
+      finderRows('ban Gone-1', found, TEXTS).filter(
+        ({ text, name }) => text === T.finder.verbs.ban && name === 'Gone-1'
+      );
+    const row = { view: 'client', choices: { id: 'Gone-1', do: 'ban' } };
+    assert.deepEqual(
+      banned([]).map(({ to, isChange }) => [to, isChange]),
+      [[row, true]]
+    );
+    assert.equal(banned([{ kind: 'client', name: 'Gone-1', detail: '' }]).length, 1);
+  });
+
   it('searches the name behind an action, and the whole text otherwise, at most 256 characters', () => {
     assert.equal(searchedText(' kick  Meter-1 ', T.finder.verbs), 'Meter-1');
     assert.equal(searchedText('kick', T.finder.verbs), 'kick');

@@ -213,12 +213,20 @@ export function finderRows(
     }
   }
   for (const [score, row] of optionRows(options, text)) add(score, row);
+  if (asked?.verb === 'ban' && !found.some(({ kind, name }) => kind === 'client' && name === asked.name))
+    add(SCORE.verb, banOf(asked.name, texts)); // a client without a session
   if (text !== '') for (const row of guesses(text)) add(SCORE.guess, row);
   return scored
     .map((one, index) => [...one, index] as const)
     .toSorted(([a, , first], [b, , second]) => a - b || first - second)
     .slice(0, MAX_ROWS)
     .map(([, row]) => row);
+}
+
+/** The ban of a client that the broker does not find: it is not connected, and has no session. */
+function banOf(name: string, texts: FinderTexts): FinderRow {
+  const { to, isChange }: VerbRow = VERBS.ban;
+  return { key: 'ban client', kind: 'action', text: texts.verbs.ban, name, to: to(name, 'client'), isChange };
 }
 
 /**

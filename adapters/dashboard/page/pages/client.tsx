@@ -50,6 +50,7 @@ export function Page() {
           <CopyAs request={{ path: `/x/sessions/${encodeURIComponent(id)}` }} ctl={['sessions', 'show', '--', id]} />
         )}
         {value && !isGone && <Actions id={id} session={value} onDone={changed} />}
+        {isGone && ban.value === undefined && <BanClient id={id} client={undefined} onDone={changed} />}
         {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} label={T.access.liftTitle} onDone={changed} />}
       </Head>
       {isGone && <Gone id={id} isBanned={ban.value !== undefined} />}

@@ -8,20 +8,20 @@ import type { ClientRow } from './row.ts';
 
 const C = T.client;
 
-/** Ban a client by its id, its user name or its address. */
+/** Ban a client by its id, its user name or its address. @param client undefined: it has no session, so only its id is known */
 export function BanClient({
   id,
   client,
   onDone
 }: {
   readonly id: string;
-  readonly client: ClientRow;
+  readonly client: ClientRow | undefined;
   readonly onDone: () => void;
 }) {
   const subjects = {
     clientid: id,
-    ...(client.username !== 'undefined' && { username: client.username }),
-    ...(client.ip_address !== 'undefined' && { peerhost: client.ip_address })
+    ...(client !== undefined && client.username !== 'undefined' && { username: client.username }),
+    ...(client !== undefined && client.ip_address !== 'undefined' && { peerhost: client.ip_address })
   } as Readonly<Record<string, string>>;
   const fields: readonly FieldRow[] = [
     {
