@@ -83,7 +83,7 @@ describeConsole('Observing topics, clients and messages', (served) => {
     };
     await find('kick to k', 'Kick to kick');
     const dialog = page.getByRole('dialog', { name: 'Kick the client' });
-    await dialog.waitFor();
+    await dialog.locator('.action-of', { hasText: /^to kick$/ }).waitFor();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
     assert.equal(new URL(page.url()).search, '?id=to+kick');

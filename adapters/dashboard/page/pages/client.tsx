@@ -116,6 +116,7 @@ function Actions({
         name="kick"
         label={C.kick}
         title={C.kickTitle}
+        of={id}
         text={C.kickText}
         isDangerous
         done={C.kicked}

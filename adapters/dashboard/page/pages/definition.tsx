@@ -67,6 +67,7 @@ function Actions({ kind, definition }: { readonly kind: Kind; readonly definitio
       <Action
         label={T.rules.remove}
         title={kind === 'table' ? S.removeTable : S.removeStream}
+        of={name}
         text={S.removeText}
         isDangerous
         fields={[{ name: 'force', label: S.force, type: 'flag', help: S.forceHelp }]}

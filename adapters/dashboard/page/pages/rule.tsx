@@ -80,6 +80,7 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
       <Action
         name={enabled ? 'disable' : 'enable'}
         label={enabled ? R.disable : R.enable}
+        of={id}
         text={enabled ? R.disableText : R.enableText}
         done={enabled ? R.disabled : R.enabled}
         run={async () => {
@@ -95,6 +96,7 @@ function RuleActions({ rule, onDone }: { readonly rule: RuleRow; readonly onDone
       <Action
         label={R.remove}
         title={R.removeTitle}
+        of={id}
         text={R.removeText}
         isDangerous
         done={R.removed}

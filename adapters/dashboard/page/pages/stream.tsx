@@ -64,6 +64,7 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
       key={name}
       name={name}
       label={label}
+      of={id}
       text={text}
       done={S.done}
       run={() => streams('POST', `${path}/${name}`, { body: {} })}
@@ -78,6 +79,7 @@ function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: 
       <Action
         label={T.rules.remove}
         title={T.rules.removeTitle}
+        of={id}
         text={S.removeRuleText}
         isDangerous
         done={T.rules.removed}

@@ -131,6 +131,7 @@ function columnsFor(reload: () => void): readonly Column<Trace>[] {
             path={`/x/traces/${id}`}
             label={status === 'active' ? R.removeActive : R.remove}
             title={R.removeTitle}
+            of={`${id}`}
             text={R.removeText}
             done={R.removed}
             onDone={reload}

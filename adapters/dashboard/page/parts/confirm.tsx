@@ -5,6 +5,7 @@ import { isAdministrator } from '../app/session.ts';
 import { T } from '../texts.ts';
 import { Dialog } from './dialog.tsx';
 import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
+import { Name } from './name.tsx';
 import { notify } from './notices.tsx';
 
 /** The properties of a button for its state: it can be used, or not. */
@@ -44,6 +45,8 @@ interface ActionProps {
   readonly name?: string;
   readonly label: ComponentChildren;
   readonly title?: ComponentChildren;
+  /** The name of what the action changes, unless the title has it. */
+  readonly of?: string | undefined;
   /** The effect of the action, in sentences. */
   readonly text?: ComponentChildren;
   readonly submit?: ComponentChildren;
@@ -69,6 +72,7 @@ export function Action({
   name,
   label,
   title = label,
+  of,
   text,
   submit = label,
   fields = [],
@@ -102,6 +106,11 @@ export function Action({
       {isOpen && (
         <Dialog title={title as string} isWide={isWide} onClose={close}>
           <div class="action">
+            {of !== undefined && (
+              <p class="action-of">
+                <Name of={of} />
+              </p>
+            )}
             {text && <p>{text}</p>}
             <Form
               fields={fields}

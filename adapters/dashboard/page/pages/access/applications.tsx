@@ -208,7 +208,7 @@ function RowActions({
           onMade({ id: app_id, secret });
         }}
       />
-      <Removal path={path} title={A.removeApp} text={A.removeAppText} done={A.appRemoved} onDone={onDone}>
+      <Removal path={path} title={A.removeApp} of={app_id} text={A.removeAppText} done={A.appRemoved} onDone={onDone}>
         <CopyAs request={{ method: 'DELETE', path }} ctl={['apps', 'remove', '--', app_id]} />
       </Removal>
     </div>

@@ -22,6 +22,7 @@ export function LiftBan({
       path={path}
       label={label}
       title={A.liftTitle}
+      of={who}
       text={A.liftText}
       isDangerous={false}
       done={A.lifted}

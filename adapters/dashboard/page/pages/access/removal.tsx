@@ -14,6 +14,8 @@ export function Removal({
   readonly path: string;
   readonly label?: string;
   readonly title: string;
+  /** The name of the item, unless the title has it. */
+  readonly of?: string;
   readonly text: string;
   readonly isDangerous?: boolean;
   readonly done: string;

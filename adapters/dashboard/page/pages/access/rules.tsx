@@ -141,6 +141,7 @@ export function Rules() {
               <Removal
                 path={pathOf(row)}
                 title={A.removeRule}
+                of={row.topic}
                 text={A.removeRuleText}
                 done={A.ruleRemoved}
                 onDone={reload}

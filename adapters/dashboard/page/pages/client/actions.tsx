@@ -44,6 +44,7 @@ export function BanClient({
       name="ban"
       label={C.ban}
       title={C.banTitle}
+      of={id}
       text={C.banText}
       submit={C.ban}
       fields={fields}
@@ -64,6 +65,7 @@ export function TraceClient({ id }: { readonly id: string }) {
       name="trace"
       label={C.trace}
       title={C.traceTitle}
+      of={id}
       text={C.traceText}
       submit={C.trace}
       fields={[

@@ -198,6 +198,7 @@ export function Queue({ id, onCleared }: OfClient & { readonly onCleared: () => 
         <Action
           label={C.clearQueue}
           title={C.clearQueue}
+          of={id}
           text={C.clearQueueText}
           isDangerous
           kind="small"
@@ -300,6 +301,7 @@ export function RightsCache({ id }: OfClient) {
         <Action
           label={C.forgetRights}
           title={C.forgetRights}
+          of={id}
           text={C.forgetRightsText}
           kind="small"
           done={C.rightsForgotten}

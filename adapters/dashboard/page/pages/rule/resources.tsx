@@ -114,6 +114,7 @@ function Remove({ id, onDone }: ButtonProps) {
     <Action
       label={R.remove}
       title={R.removeResource}
+      of={id}
       text={R.removeResourceText}
       kind="small"
       isDangerous

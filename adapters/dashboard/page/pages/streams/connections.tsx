@@ -126,6 +126,7 @@ function RowActions({
       <Action
         label={T.rules.remove}
         title={S.removeConnection}
+        of={id}
         text={S.removeSectionText}
         kind="small"
         isDangerous

@@ -77,6 +77,7 @@ export function Plugins() {
                 <Action
                   label={T.rules.remove}
                   title={S.removePlugin}
+                  of={name}
                   text={S.removePluginText}
                   kind="small"
                   isDangerous
@@ -190,6 +191,7 @@ function Scripts() {
                 <Action
                   label={T.rules.remove}
                   title={S.removeScript}
+                  of={script.id}
                   text={S.removeScriptText}
                   kind="small"
                   isDangerous

@@ -65,6 +65,7 @@ export function Schemas() {
                 <Action
                   label={T.rules.remove}
                   title={S.removeSchema}
+                  of={name}
                   text={S.removeSchemaText}
                   kind="small"
                   isDangerous

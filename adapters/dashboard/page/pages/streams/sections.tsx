@@ -85,6 +85,7 @@ export function Sections() {
                 <Action
                   label={T.rules.remove}
                   title={S.removeSection}
+                  of={entry.name}
                   text={S.removeSectionText}
                   kind="small"
                   isDangerous

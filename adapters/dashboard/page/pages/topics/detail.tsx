@@ -70,6 +70,7 @@ function Retained({ topic, version, onChange }: Detail) {
               name="remove"
               label={P.remove}
               title={P.removeTitle}
+              of={topic}
               text={P.removeText}
               submit={P.remove}
               isDangerous
