@@ -20,10 +20,14 @@ function declareTests(served: ServedConsole): void {
   const DEMO = 'CREATE STREAM demo (t FLOAT) WITH (DATASOURCE="sensors/+/state", FORMAT="JSON")';
 
   it('writes a stream rule: completion, an error at its place, a test with real messages, a sink; then watches, changes and deletes it', async () => {
+    const empty = await served.open('stream-rule');
+    await empty.page.getByText('A rule reads rows from a stream, and there is none yet').waitFor();
+    await empty.close();
     await served.broker.streams.create(DEMO);
     const client = await served.broker.connect({ clientId: 'sensor' });
     const tab = await served.open('stream-rule');
     const { page } = tab;
+    await page.locator('.cm-content', { hasText: 'FROM demo' }).waitFor();
     await page.getByLabel('Id').fill('warm');
     await write(page, 'SELECT t, nosuch(t) FROM demo');
     await page.getByRole('alert').filter({ hasText: 'Line 1, column 11: error getting function nosuch' }).waitFor();
@@ -68,6 +72,7 @@ function declareTests(served: ServedConsole): void {
     await page.getByRole('button', { name: 'Use these rows for the test' }).click();
     for (let tries = 0; tries < 1_000 && !(await rows.inputValue()).includes('"values":{"t":22.5}'); tries++);
     assert.match(await rows.inputValue(), /"values":\{"t":22\.5\}/);
+    assert.equal(await page.evaluate('document.activeElement?.tagName'), 'TEXTAREA');
 
     await write(page, 'SELECT t FROM nosuch');
     const answered = page.waitForResponse((response) =>

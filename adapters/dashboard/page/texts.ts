@@ -1070,7 +1070,8 @@ export const T = {
     streams: 'Streams',
     tables: 'Tables',
     noRules:
-      'There are no stream rules. A stream rule counts, joins or aggregates rows over time. Create a stream first.',
+      'There are no stream rules. A stream rule counts, joins or aggregates rows over time. It reads them from a stream.',
+    needsStream: 'A rule reads rows from a stream, and there is none yet.',
     noStreams:
       'There are no streams. A stream reads the messages of a topic filter, or of another source, as rows with columns.',
     noTables: 'There are no tables. A table has rows that a rule joins with those of a stream.',

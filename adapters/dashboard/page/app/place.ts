@@ -100,11 +100,16 @@ export function useAsked(name: string): RefObject<HTMLElement> {
   const isAsked = choice('do') === name;
   useEffect(() => {
     if (!isAsked) return;
-    part.current?.scrollIntoView({ block: 'nearest' });
-    part.current?.querySelector<HTMLElement>('textarea, input, button')?.focus();
+    reveal(part.current);
     choose({ do: undefined });
   }, [isAsked]);
   return part;
+}
+
+/** Scroll to a part of a view, and give its first field the focus. */
+export function reveal(part: HTMLElement | null): void {
+  part?.scrollIntoView({ block: 'nearest' });
+  part?.querySelector<HTMLElement>('textarea, input, button')?.focus();
 }
 
 /** Follow the addresses of the console without loading the page again. */

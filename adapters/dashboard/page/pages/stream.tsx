@@ -1,4 +1,4 @@
-import { choice, forgetDrafts, go, hrefOf } from '../app/place.ts';
+import { choice, choose, forgetDrafts, go, hrefOf } from '../app/place.ts';
 import { streams } from '../app/streams.ts';
 import { Action } from '../parts/confirm.tsx';
 import { CopyAs } from '../parts/copy.tsx';
@@ -23,9 +23,11 @@ export function Page() {
 
 function Rule({ id }: { readonly id: string }) {
   const path = `/rules/${encodeURIComponent(id)}`;
-  const { value, error, reload, refresh } = useLoaded(`stream rule ${id}`, async (signal, isBackground) =>
-    id === '' ? undefined : ((await streams('GET', path, { signal, isBackground })) as StreamRule)
-  );
+  const { value, error, isLoading, reload, refresh } = useLoaded(`stream rule ${id}`, async (signal, isBackground) => {
+    if (id !== '') return (await streams('GET', path, { signal, isBackground })) as StreamRule;
+    if (choice('over') === '') await chooseStream(signal);
+    return undefined;
+  });
   const live = useLiveRule(value === undefined ? '' : id);
   useChangesOfOthers(live.definition, refresh);
   return (
@@ -49,12 +51,23 @@ function Rule({ id }: { readonly id: string }) {
       {value && live.state === 'disconnected' && <p class="aside">{live.text}</p>}
       {value && live.state === 'gone' && <p class="warning">{T.rules.gone}</p>}
       {error !== undefined && <Problem error={error} onRetry={reload} />}
-      {(id === '' || value) && <Draft rule={value} onSaved={reload} />}
+      {id === '' && !isLoading && error === undefined && choice('over') === '' && (
+        <p class="aside">
+          {S.needsStream} <a href={hrefOf('definition')}>{S.newStream}</a>
+        </p>
+      )}
+      {(id === '' ? !isLoading : value) && <Draft rule={value} onSaved={reload} />}
       {value && <Flow path={path} live={live} />}
       {value && <Nodes live={live} />}
       {value && <Samples id={id} sampledAt={live.sampledAt} />}
     </>
   );
+}
+
+/** Begin a new rule with a stream that exists. */
+async function chooseStream(signal: AbortSignal): Promise<void> {
+  const [over] = (await streams('GET', '/streams', { signal })) as readonly string[];
+  if (!signal.aborted) choose({ over });
 }
 
 function Commands({ id, isRunning }: { readonly id: string; readonly isRunning: boolean }) {

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
-import { useAsked } from '../../app/place.ts';
+import { reveal, useAsked } from '../../app/place.ts';
 import { RequestError, request } from '../../app/requests.ts';
 import { isAdministrator, mayReadPayloads } from '../../app/session.ts';
 import { sizeText } from '../../model/format.ts';
@@ -58,6 +58,7 @@ export function TestRun({
     if (taken === undefined) return;
     setSample(taken);
     offered.value = undefined;
+    reveal(part.current);
   }, [taken]);
   const tested = `${statement}\n${shown}`;
   const test = async () => {

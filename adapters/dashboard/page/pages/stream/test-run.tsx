@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useWatch } from '../../app/live.ts';
-import { useAsked } from '../../app/place.ts';
+import { reveal, useAsked } from '../../app/place.ts';
 import { mayReadPayloads } from '../../app/session.ts';
 import { streams } from '../../app/streams.ts';
 import { bytesOf, utf8Of } from '../../model/payload.ts';
@@ -50,6 +50,7 @@ export function TestRun({
     if (taken === undefined) return;
     setText(rowsText(taken));
     offered.value = undefined;
+    reveal(part.current);
   }, [taken]);
   const tested = `${statement}\n${shown}`;
   const test = async () => {

@@ -44,7 +44,11 @@ export function Rules() {
       error={error}
       onRetry={reload}
       keyOf={({ id }) => id}
-      empty={S.noRules}
+      empty={
+        <>
+          {S.noRules} <a href={hrefOf('definition')}>{S.newStream}</a>
+        </>
+      }
       columns={[
         {
           head: T.rules.rule,
