@@ -12,6 +12,16 @@ export interface Drawing {
 
 const HEIGHT = 180;
 
+/** Distances of the labels of times, whose shortest unit is the second. */
+const STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400].map(
+  (seconds) => seconds * 1_000
+);
+
+/** The labels of an axis: values that differ by less than their texts show have one label. */
+function withoutRepeats(labels: readonly string[]): string[] {
+  return labels.map((label, index) => (label === labels[index - 1] ? '' : label));
+}
+
 /** Draw a chart in an element, as wide as this. */
 export function draw(
   place: HTMLElement,
@@ -45,13 +55,14 @@ export function draw(
           ...axis,
           size: 28,
           space: 70,
+          incrs: STEPS_MS,
           values: [
             [3_600_000, '{HH}:{mm}'],
             [60_000, '{HH}:{mm}'],
             [1_000, '{HH}:{mm}:{ss}']
           ].map(row)
         },
-        { ...axis, size: 56, values: (_, splits) => splits.map((value) => format(value)) }
+        { ...axis, size: 56, values: (_, splits) => withoutRepeats(splits.map((value) => format(value))) }
       ],
       series: [
         { label: '', value: '{HH}:{mm}:{ss}' },
