@@ -13,6 +13,8 @@ const MAX_SCANNED = 16;
 /** Maximum number of removed rules that are kept, and of rules that are compared for one topic. */
 const MAX_REMOVED = 256;
 const MAX_COMPARED = 1_000;
+/** Maximum number of rules of a source that are compared when it is loaded again (about 20 ms). */
+const MAX_MATCHED = 20_000;
 
 /**
  * Rules in their order. Lists of more than a few rules use an index to find the rules of a topic, so the time does not grow with their
@@ -283,11 +285,13 @@ export class RuleHistory {
     this.#removed = [...kept, { rule, source, until }];
   }
 
-  /** Note that a source has other rules. Those that both lists have stay in use. */
+  /** Note that a source has other rules. Those that both lists have stay in use, unless the lists are very long. */
   replaced(source: string, before: readonly ReadAccessRule[], after: readonly ReadAccessRule[]): void {
-    const left = new Map(before.map((rule) => [JSON.stringify(rule.content), rule]));
+    const isCompared = before.length > 0 && before.length + after.length <= MAX_MATCHED;
+    const keyOf = (rule: ReadAccessRule) => (isCompared ? JSON.stringify(rule.content) : rule);
+    const left = new Map(before.map((rule) => [keyOf(rule), rule]));
     for (const rule of after) {
-      const key = JSON.stringify(rule.content);
+      const key = keyOf(rule);
       const same = left.get(key);
       if (same === undefined) this.added(rule);
       else rule.use(same.usedSince);

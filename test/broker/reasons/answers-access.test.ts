@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { acl } from '../../../lib/index.ts';
+import { type AccessRule, type AuthSource, acl } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
 import { rawClient } from '../../support/raw-client.ts';
 import { publish, turns } from '../../support/wire.ts';
@@ -98,6 +98,28 @@ describe('Rights that were withdrawn', () => {
     const answers = [];
     for (const at of times) answers.push(await isDenied(at));
     assert.deepEqual(answers, [true, false, true, true, false]);
+  });
+
+  it('takes rules that a source has again after it was loaded again as the same ones', async () => {
+    const deny = (topic: string) => ({ access: 'deny', action: 'subscribe', topic }) as const;
+    let load: (rules: readonly AccessRule[]) => void = () => undefined;
+    const open: AuthSource['open'] = ({ setRules }) => {
+      load = setRules;
+      load([deny('a/x'), deny('b')]);
+    };
+    await using kit = await createTestBroker({ auth: [{ name: 'file', open }], allowAnonymous: true });
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    await clock.advance('1m');
+    load([deny('c'), deny('a/x')]);
+    await clock.advance('1m');
+    load([deny('c')]);
+    const until = clock.now();
+    await clock.advance('1m');
+    const detail = 'the access rules denied the topic from 2026-01-01T00:00:00.000Z until 2026-01-01T00:02:00.000Z';
+    const text = `Client "c" has lost the right to receive topic "a/x": ${detail}.`;
+    assert.deepEqual(await summaryOf(broker, { topic: 'a/x', clientId: 'c' }), [['right_withdrawn', text, until]]);
   });
 
   it('gives incomplete answers about times of which not all removed rules are kept', async () => {
