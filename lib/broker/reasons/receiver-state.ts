@@ -106,7 +106,9 @@ function rightCauses(matched: Matched, rights: ReceivingRights & PastRights): De
   if (found.until === Infinity) return { causes: [because('the access rules deny the topic')], isComplete };
   const begin = Number.isFinite(found.since) ? ` from ${timeOf(found.since)}` : '';
   const detail = `the access rules denied the topic${begin} until ${timeOf(found.until)}`;
-  return { causes: [because(detail, precision === Infinity ? { until: found.until } : {})], isComplete };
+  const deniedUntil = found.until;
+  const more = precision === Infinity ? { deniedUntil, until: deniedUntil } : { deniedUntil };
+  return { causes: [because(detail, more)], isComplete };
 }
 
 function timeOf(ms: number): string {

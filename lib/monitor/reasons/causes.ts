@@ -384,7 +384,11 @@ export const CAUSES = {
       e.group !== undefined && e.clientId === undefined
         ? `No member of share group ${quote(e.group)} has the right to receive ${topicOf(e)}${because(e)}.`
         : `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
-    'Allow the topic in the access rules; the subscription still exists.'
+    'Allow the topic in the access rules; the subscription still exists.',
+    ({ until, deniedUntil }) =>
+      (until ?? deniedUntil) === undefined
+        ? undefined
+        : 'The client has the right again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
   ),
   deliver_hook: row(
     'recorded',

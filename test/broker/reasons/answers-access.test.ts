@@ -57,6 +57,8 @@ describe('Rights that were withdrawn', () => {
       assert.deepEqual(found, [['right_withdrawn', text, until]]);
     }
     assert.deepEqual(await summaryOf(broker, { ...question, at: during }), [['right_withdrawn', text, undefined]]);
+    const [{ remedy }] = (await broker.monitor.why({ ...question, at: during })).causes;
+    assert.match(remedy, /has the right again/);
     for (const at of [before, clock.now() + 1]) {
       const answer = await broker.monitor.why({ ...question, at });
       assert.deepEqual(answer, { isComplete: true, causes: [] });
