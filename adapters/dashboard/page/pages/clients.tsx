@@ -107,7 +107,7 @@ function columns(): readonly Column<ListedClient>[] {
       isWide: true,
       cell: ({ clientid }) => (
         <a href={hrefOf('client', { id: clientid })}>
-          <Name of={clientid} max={64} />
+          <Name of={clientid} max={48} />
         </a>
       )
     },
