@@ -281,13 +281,14 @@ describeConsole('Observing topics, clients and messages', (served) => {
     const tab = await served.open('topics');
     const { page } = tab;
     const row = page.getByRole('treeitem', { name: 'fresh' });
-    await page.getByRole('treeitem', { name: 'meters' }).waitFor();
+    await page.getByRole('treeitem', { name: 'meters' }).click();
     const offer = page.getByRole('button', { name: /^Show changes: \d+ new/ });
     for (let tries = 0; tries < 3_000 && !(await offer.isVisible()); tries++)
       await client.publish('fresh/one', '1', { qos: 1 });
     assert.equal(await row.isVisible(), false);
     await offer.click();
     await row.waitFor();
+    assert.match(`${await page.locator('.tree-row.active').textContent()}`, /^meters/);
     const names = await page.locator('[role=treeitem][aria-level="1"] .tree-name').allInnerTexts();
     assert.ok(names.indexOf('fresh') < names.indexOf('meters'), `${names}`);
     await row.locator('.tree-mark').click();

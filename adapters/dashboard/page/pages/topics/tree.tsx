@@ -61,6 +61,15 @@ export function TopicTree({ selected, version }: TreeProps) {
     setActive(index);
     scrollTo(index);
   });
+  const showNew = () => {
+    const key = rows[active] && rowKey(rows[active]);
+    setActive(
+      Math.max(
+        0,
+        showAdded().findIndex((one) => rowKey(one) === key)
+      )
+    );
+  };
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
     watchable([
@@ -120,7 +129,7 @@ export function TopicTree({ selected, version }: TreeProps) {
           ))}
         </div>
       </div>
-      <Foot added={added} onShow={showAdded} onReload={reload} />
+      <Foot added={added} onShow={showNew} onReload={reload} />
     </div>
   );
 }
@@ -163,9 +172,11 @@ function useRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>
   return {
     rows,
     added,
-    showAdded() {
+    /** @returns the rows that are shown then */
+    showAdded(): readonly ShownRow[] {
       showAll();
       setCount((count) => count + 1);
+      return all;
     }
   };
 }
