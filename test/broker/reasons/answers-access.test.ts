@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AccessRule, type AuthSource, acl } from '../../../lib/index.ts';
+import type { AuthSource } from '../../../lib/adapter.ts';
+import { type AccessRule, acl } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
 import { rawClient } from '../../support/raw-client.ts';
 import { publish, turns } from '../../support/wire.ts';
