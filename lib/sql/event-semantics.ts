@@ -3,7 +3,7 @@ import { compare, equals, isSame } from './compare.ts';
 import type { Semantics } from './compile.ts';
 import type { EventClosure, Scope } from './row.ts';
 import { SqlFailure } from './sql-error.ts';
-import { describe, isNumber, type Value } from './values.ts';
+import { describe, Float, isNumber, type Value } from './values.ts';
 
 /**
  * The meaning of expressions in rules over events: NOT, AND and OR accept only true and false and treat any other value
@@ -85,7 +85,7 @@ const SHORT = 64;
 
 /** True if comparing a value may take long. */
 function isLarge(value: Value): boolean {
-  return typeof value === 'string' ? value.length > SHORT : typeof value === 'object';
+  return typeof value === 'string' ? value.length > SHORT : typeof value === 'object' && !(value instanceof Float);
 }
 
 /** Count the comparison of two values, if it may take long. @returns the right one */

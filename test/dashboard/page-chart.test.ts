@@ -11,6 +11,7 @@ import {
   transitionsOf
 } from '../../adapters/dashboard/page/model/state-chart.ts';
 import { SESSION_CHART, walk } from '../../adapters/dashboard/page/pages/client/machine.ts';
+import { DISCONNECT_REASONS } from '../../lib/events/reasons.ts';
 import { startConsole } from '../support/dashboard.ts';
 
 /** The states and events of steps: `connected -closed-> disconnected.closing disconnected.waiting`. */
@@ -113,11 +114,13 @@ describe('The chart of sessions in the page', () => {
 
   it('shows the end of a session that waited, by its expiry or by a person, and begins where records are no longer kept', () => {
     const record = (at: number, code: string, detail?: string) => ({ at, code, about: '', ...(detail && { detail }) });
-    const ended = (detail: string) => [record(9, 'session_ended', detail), record(5, 'disconnected_closed')];
+    const ended = (detail: string) => [record(9_000, 'session_ended', detail), record(5, 'disconnected_closed')];
     assert.deepEqual(shown(stepsOf(ended('The session expiry interval passed after the disconnect.'), 'gone', walk)), [
       'connected -closed-> disconnected.closing disconnected.waiting',
       'disconnected.waiting -expired-> gone'
     ]);
+    const limited = `${DISCONNECT_REASONS.expired.about} The option \`maxSessionExpiryInterval\` of the zone allows 3 s.`;
+    assert.deepEqual(shown(stepsOf(ended(limited), 'gone', walk)).slice(1), ['disconnected.waiting -expired-> gone']);
     assert.deepEqual(shown(stepsOf(ended('The application disconnected it.'), 'gone', walk)).slice(1), [
       'disconnected.waiting -discarded-> gone'
     ]);

@@ -307,7 +307,8 @@ const REVIEW_MS = 1_000;
 
 /** Tell whether a record shows the same cause. */
 function isRecorded({ code, evidence }: DerivedCause, recorded: readonly TimedCause[]): boolean {
-  const { clientId, until: end = Infinity } = evidence;
+  const { clientId, rule, waiting, since, until: end = Infinity } = evidence;
+  if (rule !== undefined && (waiting !== undefined || since !== undefined)) return false; // outputs that wait, a stopped feature
   return recorded.some(({ cause, until }) => {
     const isSame = until === undefined || Math.abs(until - Number(end)) < REVIEW_MS;
     return isSame && cause.code === code && cause.evidence.clientId === clientId;

@@ -109,7 +109,7 @@ export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): 
 /** Select the records about the message of a question. @param all the latest first */
 export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
   return all
-    .filter((record) => fits(record, question) && !isSameEnd(record, all))
+    .filter((record) => fits(record, question) && !isSameEnd(record, all, question))
     .map((record) => ({
       record,
       until: endOf(record, question, all),
@@ -268,9 +268,10 @@ function isCondition({ code, row }: KeptRecord): boolean {
 }
 
 /** Tell whether a record repeats that another connection, an operator or the app ended the session. */
-function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[]): boolean {
+function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
   const other = SAME_ENDS[code];
-  if (other === undefined) return false;
+  // the end of a session is a cause for the receiver only
+  if (other === undefined || (other === 'session_ended' && clientId !== question.clientId)) return false;
   return all.some((one) => one.code === other && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
 }
 

@@ -98,11 +98,12 @@ async function waitingOutputs(
   const causes: DerivedCause[] = [];
   let left = MAX_ENTRIES;
   for (const outbox of outboxes) {
+    if (left < 0) break;
     const { name, label, lastError } = outbox;
     if (!name.startsWith(RESOURCE) && !name.startsWith(ACTION)) continue;
     let waiting = 0;
     for (const { key, addedAt } of outbox.entries()) {
-      if (left-- === 0) return { causes, isComplete: false };
+      if (left-- === 0) break;
       if (key === rule && (precision === Infinity || Math.abs(addedAt - at) <= precision)) waiting++;
     }
     if (waiting === 0) continue;
@@ -114,7 +115,7 @@ async function waitingOutputs(
     const evidence = { rule: cut(rule), resource: resource && cut(resource), waiting, detail };
     causes.push(derived('target_refused', now, evidence, waiting));
   }
-  return { causes, isComplete: true };
+  return { causes, isComplete: left >= 0 };
 }
 
 /** The id of the resource to which an outbox belongs. */

@@ -53,7 +53,7 @@ function hasSubscribed(before: readonly KeptRecord[], { topics, at, precision }:
   for (const { code, topic, since } of before) {
     if (code === 'connected') return false;
     if (topic === undefined || since > at + precision) continue;
-    if (code === 'unsubscribed') ended.add(topic);
+    if (code === 'unsubscribed' || code === 'subscription_withdrawn') ended.add(topic);
     if (code === 'subscribed' && !ended.delete(topic) && topics.some((each) => matches(innerFilter(topic), each)))
       return true;
   }

@@ -56,8 +56,9 @@ export function rewrittenCauses(
   return [derived('rewritten', now, { ...known, filter: cut(subscribed), to: cut(subscribed), detail })];
 }
 
-/** The publisher exceeds a rate limit, so that its messages wait in its connection. */
-export function limitedCauses({ publisher, now }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
+/** The publisher exceeds a rate limit now, so that its messages wait in its connection. */
+export function limitedCauses({ publisher, now, isPast }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
+  if (isPast) return [];
   const session = publisher === undefined ? undefined : sessions.get(publisher);
   const pauses = session?.connection?.reader.pauses ?? 0;
   if (session === undefined || (pauses & Pause.rate) === 0) return [];

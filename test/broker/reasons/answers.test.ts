@@ -47,6 +47,20 @@ describe('The times of causes', () => {
   });
 });
 
+describe('Publishers that were disconnected', () => {
+  it('names a publisher that an operator has disconnected, also if its session had subscriptions', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    const receiver = await broker.connect({ clientId: 'r' });
+    await receiver.subscribe('t', { qos: 1 });
+    const publisher = await broker.connect({ clientId: 'p' });
+    await publisher.subscribe('commands');
+    await broker.sessions.kick('p');
+    const codes = await codesOf(broker, { topic: 't', publisher: 'p', clientId: 'r' });
+    assert.ok(codes.includes('kicked'), codes.join());
+  });
+});
+
 describe('Connections that were closed before their client id was known', () => {
   it('count for no client that was connected at that time, and come first for unknown clients only', async () => {
     await using kit = await createTestBroker({ maxConnections: 2 });

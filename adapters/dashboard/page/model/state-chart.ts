@@ -124,9 +124,12 @@ function stateBefore(code: string): string {
   return code === 'connected' ? INITIAL : /^(resumed|session_ended)$/.test(code) ? WAITING : CONNECTED;
 }
 
-/** A session that ends with its connection has both records at the same time. */
+/** Milliseconds between the records of a session that ends with its connection, at most. One that waits does so for at least a second. */
+const SAME_END_MS = 500;
+
+/** Check whether a session ends later than its connection. */
 function endsLater(record: HistoryRecord, next: HistoryRecord): boolean {
-  return next.code === 'session_ended' && next.at > record.at;
+  return next.code === 'session_ended' && next.at - record.at > SAME_END_MS;
 }
 
 /** The transitions of a path. A transition of an outer state is one of its inner states, too. */
@@ -138,5 +141,5 @@ export function passedBy(transitions: readonly Transition[], path: readonly stri
 }
 
 function isExpiry(detail: string | undefined): boolean {
-  return detail === DISCONNECT_REASONS.expired.about;
+  return detail?.startsWith(DISCONNECT_REASONS.expired.about) === true; // a limit of the zone may follow
 }

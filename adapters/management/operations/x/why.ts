@@ -66,9 +66,9 @@ function shownCause({ code, kind, at, count, text, evidence, remedy }: Cause): S
 
 /** Details about rules have values of messages. */
 function withoutValues(cause: Cause): Cause {
-  const { rule, topic, clientId, publisher } = cause.evidence;
-  if (rule === undefined) return cause;
-  const evidence = { rule, topic, clientId, publisher };
+  const { rule, topic, clientId, publisher, bridge, waiting } = cause.evidence;
+  if (rule === undefined && bridge === undefined) return cause;
+  const evidence = { rule, topic, clientId, publisher, bridge, waiting };
   return { ...cause, evidence, text: CAUSES[cause.code].text(evidence) };
 }
 
