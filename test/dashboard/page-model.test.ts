@@ -21,7 +21,6 @@ import { withRates, withSamples } from '../../adapters/dashboard/page/model/hist
 import { type OptionRow, optionsIn, placesOf } from '../../adapters/dashboard/page/model/options.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, isSameView, isSendable, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
-import { askedText, ruleText } from '../../adapters/dashboard/page/model/rights.ts';
 import { EMPTY_TAIL, emptied, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { placed } from '../../adapters/dashboard/page/model/topology.ts';
 import {
@@ -39,6 +38,7 @@ import {
   watchedFilter,
   withPublished
 } from '../../adapters/dashboard/page/model/tree.ts';
+import { askedText, ruleText } from '../../adapters/dashboard/page/pages/access/words.ts';
 import { evidenceLabel, evidenceText } from '../../adapters/dashboard/page/pages/why/evidence.ts';
 import { T } from '../../adapters/dashboard/page/texts.ts';
 

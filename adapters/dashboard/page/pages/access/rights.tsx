@@ -2,7 +2,6 @@ import type { DataOf } from '../../../../management/client/index.ts';
 import { choice, choose, place } from '../../app/place.ts';
 import { get } from '../../app/requests.ts';
 import { flagWords } from '../../model/copy.ts';
-import { askedText, type DecidingRule, ruleText } from '../../model/rights.ts';
 import { CopyAs } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/facts.tsx';
 import { type FieldRow, Form } from '../../parts/fields.tsx';
@@ -11,6 +10,7 @@ import { Name } from '../../parts/name.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Table } from '../../parts/table.tsx';
 import { T } from '../../texts.ts';
+import { askedText, type DecidingRule, ruleText } from './words.ts';
 
 const A = T.access;
 type Answer = DataOf<'hosted', 'GET', '/x/rights'>;

@@ -197,7 +197,6 @@ export function Queue({ id, onCleared }: OfClient & { readonly onCleared: () => 
         />
         <Action
           label={C.clearQueue}
-          title={C.clearQueue}
           of={id}
           text={C.clearQueueText}
           isDangerous
@@ -300,7 +299,6 @@ export function RightsCache({ id }: OfClient) {
         <CopyAs request={{ path: `/clients/${encodeURIComponent(id)}/acl_cache` }} />
         <Action
           label={C.forgetRights}
-          title={C.forgetRights}
           of={id}
           text={C.forgetRightsText}
           kind="small"

@@ -61,15 +61,6 @@ export function TopicTree({ selected, version }: TreeProps) {
     setActive(index);
     scrollTo(index);
   });
-  const showNew = () => {
-    const key = rows[active] && rowKey(rows[active]);
-    setActive(
-      Math.max(
-        0,
-        showAdded().findIndex((one) => rowKey(one) === key)
-      )
-    );
-  };
   const shown = rows.slice(from, from + count);
   const filters = useSettled(
     watchable([
@@ -129,7 +120,7 @@ export function TopicTree({ selected, version }: TreeProps) {
           ))}
         </div>
       </div>
-      <Foot added={added} onShow={showNew} onReload={reload} />
+      <Foot added={added} onShow={() => setActive(showAdded(rows[active]))} onReload={reload} />
     </div>
   );
 }
@@ -172,11 +163,11 @@ function useRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>
   return {
     rows,
     added,
-    /** @returns the rows that are shown then */
-    showAdded(): readonly ShownRow[] {
+    /** Show all rows. @returns the place of a row among them */
+    showAdded(row: ShownRow | undefined): number {
       showAll();
       setCount((count) => count + 1);
-      return all;
+      return Math.max(0, row === undefined ? 0 : all.findIndex((one) => rowKey(one) === rowKey(row)));
     }
   };
 }

@@ -1,5 +1,5 @@
 // The steps of a decision on a right, in words.
-import { T } from '../texts.ts';
+import { T } from '../../texts.ts';
 
 const W = T.access.ruleWords;
 
