@@ -539,7 +539,7 @@ describe('The live stream of the console', () => {
       {
         broker,
         hidesPayloads: false,
-        shared: { topicRows: 0, clientRows: 0 },
+        shared: { rows: { clients: 0, topics: 0 } },
         emit: (data) => void emitted.push(data as { rows: object[] }),
         drained: () => {
           wasAsked();

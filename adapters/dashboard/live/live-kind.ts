@@ -1,11 +1,12 @@
 import type { Awaitable, Broker } from '../../../lib/index.ts';
 
+/** The kinds of rows that are counted for all tabs together. */
+export type RowsName = 'clients' | 'topics';
+
 /** State of all watches of a console. */
 export interface SharedWatches {
-  /** Number of topics and topic filters that are in view. */
-  topicRows: number;
-  /** Number of clients that are in view. */
-  clientRows: number;
+  /** Numbers of rows that are in view: of clients, and of topics and topic filters. */
+  readonly rows: Record<RowsName, number>;
   /** The readings of the overview, which its watches share. */
   sampler?: SharedSampler | undefined;
 }

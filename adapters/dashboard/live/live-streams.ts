@@ -50,7 +50,7 @@ export class LiveStreams {
   readonly #broker: Broker;
   readonly #viewerPayloads: boolean;
   readonly #streams = new Map<string, Open>();
-  readonly #shared: SharedWatches = { topicRows: 0, clientRows: 0 };
+  readonly #shared: SharedWatches = { rows: { clients: 0, topics: 0 } };
   readonly #everySecond = new Set<() => void>();
   #timer: unknown;
 

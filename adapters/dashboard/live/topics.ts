@@ -2,8 +2,8 @@
 // copied into a buffer of the row, because a read chunk must not be kept, and nothing is allocated for a message.
 
 import { type Broker, type BrokerEvents, checkTopicFilter } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
-import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
+import type { WatchContext } from './live-kind.ts';
+import { type LiveRow, liveRows } from './live-rows.ts';
 import { textsIn, wrong } from './params.ts';
 import { Rate } from './rate.ts';
 
@@ -56,7 +56,7 @@ class NewTopics {
 }
 
 /** A topic, or a topic filter, that is in view. */
-class Row {
+class Row implements LiveRow {
   readonly filter: string;
   readonly #broker: Broker;
   readonly #payload: Buffer | undefined;
@@ -112,53 +112,10 @@ class Row {
   }
 }
 
-class TopicsWatch implements OpenWatch<readonly string[]> {
-  readonly #context: WatchContext;
-  readonly #rows = new Map<string, Row>();
-  readonly #newTopics = new NewTopics();
-  readonly #stop: () => void;
-
-  constructor(context: WatchContext) {
-    this.#context = context;
-    this.#stop = context.everySecond(() => this.#show());
-  }
-
-  /** Rows that stay in view keep their counts. @throws Fault tooMany */
-  update(topics: readonly string[]): void {
-    const wanted = new Set(topics);
-    const { shared } = this.#context;
-    const count = shared.topicRows - this.#rows.size + wanted.size;
-    if (count > MAX_ROWS)
-      throw new Fault(
-        'tooMany',
-        `the tabs of the console together show ${MAX_ROWS} topics live, and no more can be: close one of them`
-      );
-    shared.topicRows = count;
-    for (const [filter, row] of this.#rows) {
-      if (wanted.has(filter)) continue;
-      row.close();
-      this.#rows.delete(filter);
-    }
-    this.#newTopics.clear();
-    for (const filter of topics)
-      if (!this.#rows.has(filter)) this.#rows.set(filter, new Row(this.#context, filter, this.#newTopics));
-  }
-
-  close(): void {
-    this.#stop();
-    this.update([]);
-  }
-
-  #show(): void {
-    const { broker, emit } = this.#context;
-    const nowMs = broker.clock.monotonic();
-    const rows = [...this.#rows.values()].map((row) => row.change(nowMs)).filter((row) => row !== undefined);
-    if (rows.length > 0) emit({ at: broker.clock.now(), topics: this.#newTopics.take(), rows });
-  }
-}
-
 /** Rates and last values of topics and topic filters: those that have changed, once a second. */
-export const TOPICS: LiveKind<readonly string[]> = {
+export const TOPICS = liveRows({
+  of: 'topics',
+  maxRows: MAX_ROWS,
   read(params) {
     const topics = textsIn(params, 'topics', MAX_TOPICS);
     for (const topic of topics) {
@@ -174,14 +131,12 @@ export const TOPICS: LiveKind<readonly string[]> = {
     }
     return topics;
   },
-  open(context, topics) {
-    const watch = new TopicsWatch(context);
-    try {
-      watch.update(topics);
-    } catch (error) {
-      watch.close();
-      throw error;
-    }
-    return watch;
+  open(context) {
+    const newTopics = new NewTopics();
+    return {
+      row: (filter) => new Row(context, filter, newTopics),
+      changed: () => newTopics.clear(),
+      fields: () => ({ topics: newTopics.take() })
+    };
   }
-};
+});
