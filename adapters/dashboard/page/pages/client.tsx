@@ -95,15 +95,14 @@ function State({ session: { client } }: { readonly session: SessionRow }) {
   );
 }
 
-function Actions({
-  id,
-  session,
-  onDone
-}: {
+/** The properties of what is shown of a client with a session. */
+interface ClientProps {
   readonly id: string;
   readonly session: SessionRow;
   readonly onDone: () => void;
-}) {
+}
+
+function Actions({ id, session, onDone }: ClientProps) {
   const path = `/clients/${encodeURIComponent(id)}`;
   return (
     <>
@@ -131,15 +130,7 @@ function Actions({
   );
 }
 
-function Content({
-  id,
-  session,
-  onDone
-}: {
-  readonly id: string;
-  readonly session: SessionRow;
-  readonly onDone: () => void;
-}) {
+function Content({ id, session, onDone }: ClientProps) {
   const { subscriptions, inflight, awaiting_rel, queued } = session;
   const tab = choice('tab') || 'session';
   const counted = (text: string, count: number) => (
