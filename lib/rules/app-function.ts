@@ -2,7 +2,7 @@ import { InvalidInput } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { SqlFailure } from '../sql/sql-error.ts';
-import { Float, type Value } from '../sql/values.ts';
+import { Float, textOf, type Value } from '../sql/values.ts';
 
 const NAME = /^[A-Za-z]\w{0,63}$/;
 const TYPES = ['any', 'string', 'bytes', 'integer', 'number', 'boolean', 'list', 'object'];
@@ -44,9 +44,9 @@ export function checkedFunction(row: SqlFunction): SqlFunction {
   };
 }
 
-/** @throws SqlFailure */
+/** A result as a value of statements: bytes that are UTF-8 are a string. @throws SqlFailure */
 function checkResult(name: string, result: unknown): Value {
-  if (isValue(result)) return result;
+  if (isValue(result)) return result instanceof Uint8Array ? textOf(result) : result;
   if (isThenable(result)) Promise.resolve(result).catch(() => undefined); // the evaluation fails in any case
   throw new SqlFailure(`${name}() returned ${kindOf(result)}; it must return a value that JSON can represent`);
 }

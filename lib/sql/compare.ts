@@ -1,5 +1,25 @@
+// Values come from devices, and a comparison of two large ones is a loop: each part is counted before it is read, so that only what is really
+// compared counts towards the limit of an event.
+
 import { checkLevel, SqlFailure } from './sql-error.ts';
 import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value, type ValueObject } from './values.ts';
+
+/** Counts the work of a comparison, so that values from devices cannot make it long. */
+export interface CompareWork {
+  /** Count characters, bytes and elements before they are compared. @throws SqlFailure if they are more than is allowed */
+  compared(work: number): void;
+}
+
+/** Strings up to this length are compared without counting the work. */
+const SHORT = 64;
+/** The work counted for an element of a list, and for a member of an object with its key. */
+const ELEMENT_WORK = 8;
+
+/** Count the comparison of two texts: it ends with the shorter one. */
+function countTexts(left: string | Uint8Array, right: string | Uint8Array, work: CompareWork | undefined): void {
+  const length = Math.min(left.length, right.length);
+  if (length > SHORT) work?.compared(length);
+}
 
 /**
  * Compare values by this table; the first row that applies decides.
@@ -15,12 +35,20 @@ import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value,
  * | string and string | by the bytes of UTF-8 | the same |
  * | object and object, list and list | element by element; strings are not converted | the same |
  * | everything else | false | number < boolean < object < list < string |
+ *
+ * Bytes that are not UTF-8 are compared as a string is, by their bytes, and equal no string.
  */
-export function equals(left: Value, right: Value): boolean {
-  if (typeof left === 'string' && typeof right === 'string') return left === right;
+export function equals(left: Value, right: Value, work?: CompareWork): boolean {
+  if (typeof left === 'string' && typeof right === 'string') return isSameText(left, right, work);
   if (typeof left === 'number' && typeof right === 'number') return left === right;
   if (left === undefined || right === undefined) return left === right;
-  return order(left, right) === 0;
+  return order(left, right, work) === 0;
+}
+
+/** Strings of different lengths differ, without a look at their characters. */
+function isSameText(left: string, right: string, work: CompareWork | undefined): boolean {
+  if (left.length === right.length) countTexts(left, right, work);
+  return left === right;
 }
 
 /**
@@ -28,11 +56,11 @@ export function equals(left: Value, right: Value): boolean {
  * @returns negative, 0 or positive; NaN if they cannot be ordered because one is absent or null
  * @throws SqlFailure for a number and a string that is not a number
  */
-export function compare(left: Value, right: Value): number {
+export function compare(left: Value, right: Value, work?: CompareWork): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   if (left === undefined || right === undefined) return left === right ? 0 : Number.NaN;
   if (left === null || right === null) return left === right ? 0 : Number.NaN;
-  return order(left, right);
+  return order(left, right, work);
 }
 
 const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2, list: 3, bytes: 4, string: 4 };
@@ -40,15 +68,15 @@ const RANKS = { integer: 0, float: 0, absent: 1, null: 1, boolean: 1, object: 2,
 /**
  * The order of two operands that are neither absent nor null. A string compared with a number or a word is converted.
  */
-function order(left: Value, right: Value): number {
+function order(left: Value, right: Value, work: CompareWork | undefined): number {
   if (isText(left)) {
     if (isNumber(right)) return compareNumbers(numberIn(left), right);
-    if (isWord(right)) return orderAlike(left, String(right), 0);
+    if (isWord(right)) return orderAlike(left, String(right), 0, work);
   } else if (isText(right)) {
     if (isNumber(left)) return compareNumbers(left, numberIn(right));
-    if (isWord(left)) return orderAlike(String(left), right, 0);
+    if (isWord(left)) return orderAlike(String(left), right, 0, work);
   }
-  return orderPlain(left, right, 0);
+  return orderPlain(left, right, 0, work);
 }
 
 function isText(value: Value): value is string | Uint8Array {
@@ -60,44 +88,63 @@ function isWord(value: Value): value is boolean | null {
 }
 
 /** Compare two values without converting strings. */
-export function orderPlain(left: Value, right: Value, level: number): number {
-  if (typeof left === 'string' && typeof right === 'string') return compareStrings(left, right);
+export function orderPlain(left: Value, right: Value, level: number, work?: CompareWork): number {
   const difference = RANKS[kindOf(left)] - RANKS[kindOf(right)];
-  return difference === 0 ? orderAlike(left, right, level) : difference;
+  return difference === 0 ? orderAlike(left, right, level, work) : difference;
 }
 
 /** The order of two values of the same rank. */
-function orderAlike(left: Value, right: Value, level: number): number {
+function orderAlike(left: Value, right: Value, level: number, work: CompareWork | undefined): number {
   if (isNumber(left) && isNumber(right)) return compareNumbers(left, right);
-  if (isList(left) && isList(right)) return orderLists(left, right, level);
-  if (isObject(left) && isObject(right)) return orderObjects(left, right, level);
-  if (left instanceof Uint8Array || right instanceof Uint8Array)
-    return Buffer.compare(bytesOf(left as string | Uint8Array), bytesOf(right as string | Uint8Array));
+  if (isList(left) && isList(right)) return orderLists(left, right, level, work);
+  if (isObject(left) && isObject(right)) return orderObjects(left, right, level, work);
+  if (isText(left) && isText(right)) return orderTexts(left, right, work);
   return compareStrings(String(left), String(right)); // true, false, null
 }
 
-function orderLists(left: readonly Value[], right: readonly Value[], level: number): number {
+function orderTexts(left: string | Uint8Array, right: string | Uint8Array, work: CompareWork | undefined): number {
+  countTexts(left, right, work);
+  if (typeof left === 'string' && typeof right === 'string') return compareStrings(left, right);
+  return Buffer.compare(beginningOf(left, right.length), beginningOf(right, left.length));
+}
+
+/** The bytes of a text, as far as they are compared with this number of others. A character has at least one byte. */
+function beginningOf(text: string | Uint8Array, length: number): Uint8Array {
+  return bytesOf(typeof text === 'string' ? text.slice(0, length + 1) : text);
+}
+
+function orderLists(
+  left: readonly Value[],
+  right: readonly Value[],
+  level: number,
+  work: CompareWork | undefined
+): number {
   checkLevel(level);
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {
-    const difference = orderPlain(left[index], right[index], level + 1);
+    work?.compared(ELEMENT_WORK);
+    const difference = orderPlain(left[index], right[index], level + 1, work);
     if (difference !== 0) return difference;
   }
   return left.length - right.length;
 }
 
 /** Objects are ordered by the number of keys, then by the keys, then by the values. */
-function orderObjects(left: ValueObject, right: ValueObject, level: number): number {
+function orderObjects(left: ValueObject, right: ValueObject, level: number, work: CompareWork | undefined): number {
   checkLevel(level);
   const [leftKeys, rightKeys] = [Object.keys(left), Object.keys(right)];
+  work?.compared(leftKeys.length + rightKeys.length);
   if (leftKeys.length !== rightKeys.length) return leftKeys.length - rightKeys.length;
-  for (const keys of [leftKeys, rightKeys]) keys.sort(compareStrings);
+  for (const keys of [leftKeys, rightKeys]) {
+    work?.compared(keys.reduce((sum, { length }) => sum + length, ELEMENT_WORK * keys.length));
+    keys.sort(compareStrings);
+  }
   for (const [index, key] of leftKeys.entries()) {
     const difference = compareStrings(key, rightKeys[index]);
     if (difference !== 0) return difference;
   }
   for (const key of leftKeys) {
-    const difference = orderPlain(own(left, key), own(right, key), level + 1);
+    const difference = orderPlain(own(left, key), own(right, key), level + 1, work);
     if (difference !== 0) return difference;
   }
   return 0;
@@ -150,23 +197,33 @@ function weightOf(unit: number): number {
 }
 
 /** Check whether two values are identical: of the same type and equal. 1 equals neither '1' nor 1.0. */
-export function isSame(left: Value, right: Value, level = 0): boolean {
+export function isSame(left: Value, right: Value, work?: CompareWork, level = 0): boolean {
+  if (typeof left === 'string' && typeof right === 'string') return isSameText(left, right, work);
   if (left === right) return true;
   const kind = kindOf(left);
   if (kind !== kindOf(right)) return false;
   checkLevel(level);
   if (isList(left)) {
     const other = right as readonly Value[];
-    return left.length === other.length && left.every((item, index) => isSame(item, other[index], level + 1));
+    return left.length === other.length && left.every((item, index) => isSameElement(item, other[index], work, level));
   }
   if (isObject(left)) {
     const other = right as ValueObject;
-    const keys = Object.keys(left);
+    const [keys, { length }] = [Object.keys(left), Object.keys(other)];
+    work?.compared(keys.length + length);
     return (
-      keys.length === Object.keys(other).length &&
-      keys.every((key) => Object.hasOwn(other, key) && isSame(left[key], other[key], level + 1))
+      keys.length === length &&
+      keys.every((key) => {
+        work?.compared(key.length);
+        return Object.hasOwn(other, key) && isSameElement(left[key], other[key], work, level);
+      })
     );
   }
-  if (kind === 'float' || kind === 'bytes') return orderAlike(left, right, level) === 0;
+  if (kind === 'float' || kind === 'bytes') return orderAlike(left, right, level, work) === 0;
   return false;
+}
+
+function isSameElement(left: Value, right: Value, work: CompareWork | undefined, level: number): boolean {
+  work?.compared(ELEMENT_WORK);
+  return isSame(left, right, work, level + 1);
 }

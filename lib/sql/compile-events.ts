@@ -106,7 +106,7 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
         if (topic === undefined || filter === undefined) return false;
         const name = topicOf(topic);
         const matched = topicOf(filter);
-        scope.compared(name, matched);
+        scope.compared(Math.min(name.length, matched.length));
         return matchTopic(name, matched);
       }
     };

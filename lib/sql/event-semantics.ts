@@ -3,7 +3,7 @@ import { compare, equals, isSame } from './compare.ts';
 import type { Semantics } from './compile.ts';
 import type { EventClosure, Scope } from './row.ts';
 import { SqlFailure } from './sql-error.ts';
-import { describe, Float, isNumber, type Value } from './values.ts';
+import { describe, isNumber, type Value } from './values.ts';
 
 /**
  * The meaning of expressions in rules over events: NOT, AND and OR accept only true and false and treat any other value
@@ -32,30 +32,12 @@ export const EVENTS: Semantics<Scope, Value> = {
   binary: {
     AND: operator((left, right) => (scope) => left(scope) === true && right(scope) === true),
     OR: operator((left, right) => (scope) => left(scope) === true || right(scope) === true),
-    '=': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return equals(value, counted(scope, value, right(scope)));
-    }),
-    '!=': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return !equals(value, counted(scope, value, right(scope)));
-    }),
-    '<': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return compare(value, counted(scope, value, right(scope))) < 0;
-    }),
-    '>': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return compare(value, counted(scope, value, right(scope))) > 0;
-    }),
-    '<=': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return compare(value, counted(scope, value, right(scope))) <= 0;
-    }),
-    '>=': operator((left, right) => (scope) => {
-      const value = left(scope);
-      return compare(value, counted(scope, value, right(scope))) >= 0;
-    }),
+    '=': operator((left, right) => (scope) => equals(left(scope), right(scope), scope)),
+    '!=': operator((left, right) => (scope) => !equals(left(scope), right(scope), scope)),
+    '<': operator((left, right) => (scope) => compare(left(scope), right(scope), scope) < 0),
+    '>': operator((left, right) => (scope) => compare(left(scope), right(scope), scope) > 0),
+    '<=': operator((left, right) => (scope) => compare(left(scope), right(scope), scope) <= 0),
+    '>=': operator((left, right) => (scope) => compare(left(scope), right(scope), scope) >= 0),
     '+': operator((left, right) => (scope) => scope.counted(add(left(scope), right(scope)))),
     '-': operator((left, right) => (scope) => subtract(left(scope), right(scope))),
     '*': operator((left, right) => (scope) => multiply(left(scope), right(scope))),
@@ -72,27 +54,13 @@ export const EVENTS: Semantics<Scope, Value> = {
     const evaluates = items.map((item) => item.evaluate);
     return (scope) => {
       const value = evaluate(scope);
-      return evaluates.some((item) => isCountedSame(value, item(scope), scope)) !== isNegated;
+      return evaluates.some((item) => isSame(value, item(scope), scope)) !== isNegated;
     };
   },
-  isEqual: isCountedSame,
+  isEqual: isSame,
   isTrue: (value) => value === true,
   absent: undefined
 };
-
-/** Strings up to this length are compared without counting the work. */
-const SHORT = 64;
-
-/** True if comparing a value may take long. */
-function isLarge(value: Value): boolean {
-  return typeof value === 'string' ? value.length > SHORT : typeof value === 'object' && !(value instanceof Float);
-}
-
-/** Count the comparison of two values, if it may take long. @returns the right one */
-function counted(scope: Scope, left: Value, right: Value): Value {
-  if (isLarge(left)) scope.compared(left, right);
-  return right;
-}
 
 function division(name: 'div' | 'mod'): Operator {
   return operator((left, right) => (scope) => {
@@ -100,10 +68,6 @@ function division(name: 'div' | 'mod'): Operator {
     scope.divided(value);
     return divideIntegers(name, value, right(scope));
   });
-}
-
-function isCountedSame(left: Value, right: Value, scope: Scope): boolean {
-  return isSame(left, counted(scope, left, right));
 }
 
 type Operator = NonNullable<Semantics<Scope, Value>['binary']['=']>;

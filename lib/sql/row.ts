@@ -8,9 +8,9 @@ import type { FunctionWork } from './functions/function.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
-import { checkLevel, SqlFailure, tooHeavy } from './sql-error.ts';
+import { SqlFailure, tooHeavy } from './sql-error.ts';
 import { isList, type Value } from './values.ts';
-import { type KnownWeights, MAX_WEIGHT, type Weighs, weightInLevels, weightOf } from './weight.ts';
+import { type KnownWeights, MAX_WEIGHT, type Weighs, weightOf } from './weight.ts';
 
 /**
  * Maximum number of characters, bytes and elements that a statement reads and creates for one event, and maximum total
@@ -138,19 +138,8 @@ export class Scope implements FunctionWork {
     return text;
   }
 
-  /**
-   * Count the comparison of two values, before it is done: the characters of the shorter string, or the weight of both lists or objects, whose members are
-   * sorted. Other values are compared in constant time. @throws SqlFailure if the event exceeds its limit
-   */
-  compared(left: Value, right: Value): void {
-    if (typeof left === 'string') {
-      if (typeof right === 'string') this.#take(Math.min(left.length, right.length));
-    } else if (typeof left === 'object' && typeof right === 'object' && left !== null && right !== null)
-      for (const value of [left, right]) {
-        const weight = weightInLevels(value, this.#limits.characters, (this.#weights ??= new Map()));
-        checkLevel(weight === Infinity ? Infinity : 0);
-        this.#take(weight);
-      }
+  compared(work: number): void {
+    this.#take(work);
   }
 
   /** Count the bits of an integer that is divided, because this takes long for many digits. @throws SqlFailure if the event exceeds its limit */

@@ -31,13 +31,8 @@ export function isHeavier(value: unknown, most: number): boolean {
  * @returns more than `most` if the value is heavier; this is not necessarily its weight
  */
 export function weightOf(value: unknown, most: number, known?: KnownWeights): number {
-  const weight = weightInLevels(value, most, known);
-  return weight === Infinity ? most + 1 : weight;
-}
-
-/** Measure a weight as `weightOf` does. Infinity: the value has more than 1,000 levels. */
-export function weightInLevels(value: unknown, most: number, known?: KnownWeights): number {
-  return most - left(value, most, 0, known);
+  const weight = most - left(value, most, 0, known);
+  return weight === Infinity ? most + 1 : weight; // too many levels
 }
 
 /** The remainder of a bound; negative if the value is heavier, -Infinity if it has too many levels. */

@@ -99,6 +99,8 @@ const TEXTS: Readonly<Record<string, Value>> = {
 
 const objectOf = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, at) => [`key ${at}`, at]));
 const textOf = (end: string) => 'x'.repeat(300_000) + end;
+/** Bytes that are not UTF-8 at their end. */
+const bytesOf = (end: number) => Buffer.concat([Buffer.alloc(300_000, 'x'), Buffer.from([0xff, end])]);
 const LARGE: Readonly<Record<string, Value>> = {
   text: textOf(''),
   bytes: Buffer.alloc(300_000, 0xff),
@@ -126,6 +128,7 @@ const LONG_WORK = [
   ...['o IN (p, 1)', 't IN (u)', 'o NOT IN (p)', 't =~ u'],
   ...['CASE o WHEN p THEN 2 ELSE 3 END = 1', 'CASE t WHEN u THEN 2 ELSE 3 END = 1'],
   ...['eq(o, p)', 'eq(t, u)', 'contains(o, objects)', 'contains(t, texts)'],
+  ...['b = c', 'b < c', 'b IN (c)', 'eq(b, c)', 'b = t', 't < b', 't > b', 'eq(t, b)', 'l = k', 'l < k', 'l IN (k)'],
   ...[
     "map_put('a', 1, o) = 1",
     "map_put('o.a', 1, outer) = 1",
@@ -134,6 +137,19 @@ const LONG_WORK = [
     'is_empty(o)'
   ],
   ...['n div m = 1', 'n mod m = 1', 'div(n, m) = 1', 'mod(n, m) = 1']
+];
+
+/** Comparisons that are decided by a small part of large values. */
+const SHORT_WORK = [
+  ...['=', '<'].flatMap((operator) => [`o ${operator} fewer`, `o ${operator} l`, `l ${operator} t`, `b ${operator} l`]),
+  ...['=', '>='].flatMap((operator) => [
+    `l ${operator} other`,
+    `t ${operator} 'a'`,
+    `'a' ${operator} b`,
+    `b ${operator} 'a'`
+  ]),
+  ...['o IN (fewer, l, t)', 'l IN (other, shorter, o)', 't IN (b, o)', 't IN (longer)', 't = longer', 'b IN (t)'],
+  ...['eq(o, fewer)', 'eq(l, o)', "eq('a', t)", 'contains(o, objects)', 'CASE o WHEN fewer THEN 2 ELSE 3 END = 1']
 ];
 
 describe('Work of conditions', () => {
@@ -166,9 +182,17 @@ describe('Work of conditions', () => {
       const [o, p] = [objectOf(5_000), objectOf(5_000)];
       const [t, u] = [textOf('1'), textOf('2')];
       const more = { objects: [p], texts: [u], outer: { o }, n: 7n ** 20_000n, m: 3n ** 9_000n };
-      const failure = await failureOf(many(`(${one}) = 'never'`), { o, p, t, u, ...more });
+      const [b, c, l, k] = [bytesOf(1), bytesOf(2), Array(40_000).fill(1), Array(40_000).fill(1)];
+      const failure = await failureOf(many(`(${one}) = 'never'`), { o, p, t, u, b, c, l, k, ...more });
       assert.match(failure ?? '', /reads and makes more than 262144 characters/);
     });
+
+  it('counts only what a comparison reads of large values', async () => {
+    const heavy = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, at) => [`k${at}`, textOf('')]));
+    const columns = { o: heavy(20), fewer: heavy(19), l: [0, heavy(20)], other: [1, heavy(20)], shorter: [0] };
+    const all = { ...columns, objects: [columns.fewer], t: textOf(''), longer: textOf('1'), b: bytesOf(1) };
+    for (const one of SHORT_WORK) assert.equal(await failureOf(many(`(${one}) = 'never'`), all), undefined, one);
+  });
 
   it('counts the texts that sprintf() reads, also if little of them is shown', async () => {
     const columns = { text: 'x'.repeat(100_000) };

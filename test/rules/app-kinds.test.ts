@@ -53,6 +53,14 @@ describe('A function of the app for statements', () => {
     }
   });
 
+  it('reads bytes that a function returns as a string if they are UTF-8, so that = and IN agree about them', async () => {
+    const sql = "SELECT f() = 'abc' as equal, f() IN ('abc') as listed, f() < 'b' as less FROM \"a\"";
+    const outputOf = async (bytes: Uint8Array) =>
+      (await compileRule(sql, { functions: [returning(() => bytes)] })).run().outputs;
+    assert.deepEqual(await outputOf(Buffer.from('abc')), [{ equal: true, listed: true, less: true }]);
+    assert.deepEqual(await outputOf(Buffer.from([0x61, 0xff])), [{ equal: false, listed: false, less: true }]);
+  });
+
   it('lets the broker start after a start has failed because a rule of the options needs the function', async () => {
     const rule = (id: string, sql: string) => ({ id, sql, actions: ['inspect'] });
     const rules = [rule('first', 'SELECT 1 as v FROM "a"'), rule('second', 'SELECT f() as v FROM "a"')];

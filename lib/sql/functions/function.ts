@@ -1,3 +1,4 @@
+import type { CompareWork } from '../compare.ts';
 import type { Value } from '../values.ts';
 import type { Weighs } from '../weight.ts';
 
@@ -23,13 +24,11 @@ export interface FunctionTools {
 }
 
 /** Counts the work that a function does for an event. */
-export interface FunctionWork {
+export interface FunctionWork extends CompareWork {
   /** Count a text that is read or made. @returns the text @throws SqlFailure if the event exceeds its limit */
   readText(text: string): string;
   /** Count a text whose characters are found as grapheme clusters. @returns the text @throws SqlFailure as above */
   segmentText(text: string): string;
-  /** Count the comparison of two values, before it is done. @throws SqlFailure as above */
-  compared(left: Value, right: Value): void;
   /** Count the division of an integer. @throws SqlFailure as above */
   divided(value: Value): void;
   /** Count the members of an object that are copied or listed. @throws SqlFailure as above */

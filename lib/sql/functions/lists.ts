@@ -143,11 +143,7 @@ export const LIST_FUNCTIONS = family('lists and objects', [
     about: "Whether a value is in a list; 1 is neither '1' nor 1.0.",
     scans: 1,
     countsWork: true,
-    run: (work: FunctionWork, value: Value, list: Items) =>
-      list.some((item) => {
-        work.compared(value, item);
-        return isSame(value, item);
-      })
+    run: (work: FunctionWork, value: Value, list: Items) => list.some((item) => isSame(value, item, work))
   },
   {
     name: 'map_get',

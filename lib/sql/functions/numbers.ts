@@ -84,10 +84,8 @@ export const NUMBER_FUNCTIONS = family('mathematics', [
     about: 'Whether two values are equal; a string and a number never are.',
     isTotal: true,
     countsWork: true,
-    run: (work: FunctionWork, a: Value, b: Value) => {
-      work.compared(a, b);
-      return a === undefined || b === undefined ? a === b : orderPlain(a, b, 0) === 0;
-    }
+    run: (work: FunctionWork, a: Value, b: Value) =>
+      a === undefined || b === undefined ? a === b : orderPlain(a, b, 0, work) === 0
   },
   {
     name: 'abs',
