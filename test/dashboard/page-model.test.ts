@@ -36,6 +36,7 @@ import {
   type TopicRow,
   watchable,
   watchedFilter,
+  withPage,
   withPublished
 } from '../../adapters/dashboard/page/model/tree.ts';
 import { askedText, ruleText } from '../../adapters/dashboard/page/pages/access/words.ts';
@@ -433,6 +434,17 @@ describe('The topic tree', () => {
     assert.equal(watchable(Array.from({ length: 300 }, (_, index) => `${index}`)).length, 200);
     const long = 'x'.repeat(60_000);
     assert.deepEqual(watchable(['a', long, `${long}y`, 'b']), ['a', long, 'b']);
+  });
+
+  it('adds a page to the rows that it follows, and drops it if the first page has come again in the meantime', () => {
+    const names = ({ rows }: Level) => rows.map(({ level }) => level);
+    const first = withPage(undefined, undefined, [row('a')], 'after a');
+    const second = withPage(first, 'after a', [row('b')], 'after b');
+    assert.deepEqual(names(second), ['a', 'b']);
+    const again = withPage(second, undefined, [row('a')], 'after a');
+    assert.deepEqual(names(again), ['a']);
+    assert.equal(withPage(again, 'after b', [row('c')], undefined), again);
+    assert.deepEqual(names(withPage(again, 'after a', [row('b')], undefined)), ['a', 'b']);
   });
 
   it('opens the levels above a topic, also those without a name', () => {

@@ -37,6 +37,24 @@ export function inOrder(rows: readonly TopicRow[], isWhole: boolean): readonly T
   return rows.toSorted((a, b) => NATURAL.compare(a.level, b.level) || (a.level < b.level ? -1 : 1));
 }
 
+/**
+ * A level with a page of its rows that has come.
+ * @param asked the cursor of the page; undefined: the first one, which replaces all rows
+ * @param next the cursor of the page after it; undefined: there is none
+ * @returns the same level if the page does not follow its rows: its first page has come again since the page was asked for
+ */
+export function withPage(
+  level: Level | undefined,
+  asked: string | undefined,
+  page: readonly TopicRow[],
+  next: string | undefined
+): Level {
+  if (asked !== undefined && level !== undefined && level.cursor !== asked) return level;
+  const isWhole = asked === undefined && next === undefined && page.length <= PAGE_ROWS;
+  const rows = [...(asked === undefined ? [] : (level?.rows ?? [])), ...inOrder(page, isWhole)];
+  return { rows, cursor: next, isLoading: false, error: undefined };
+}
+
 /** The identity of a row among those that are shown. */
 export function rowKey(one: ShownRow): string {
   return one.kind === 'topic' ? one.row.prefix : `${one.kind} ${one.prefix}`;

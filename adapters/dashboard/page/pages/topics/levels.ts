@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import { getPage } from '../../app/requests.ts';
-import { inOrder, type Level, PAGE_ROWS } from '../../model/tree.ts';
+import { type Level, PAGE_ROWS, withPage } from '../../model/tree.ts';
 
 /** Maximum number of rows of a level that are loaded again. */
 const MAX_AGAIN = 1_000;
@@ -27,11 +27,7 @@ export function useLevels() {
       });
       if (round !== asked.current) return; // the level is being loaded again
       if (cursor === undefined) round.set(prefix, new Set([undefined])); // the pages after it can be asked for again
-      setLevels((before) => {
-        const isWhole = cursor === undefined && meta?.cursor === undefined && data.length <= PAGE_ROWS;
-        const rows = [...(cursor === undefined ? [] : (before.get(prefix)?.rows ?? [])), ...inOrder(data, isWhole)];
-        return new Map(before).set(prefix, { rows, cursor: meta?.cursor, isLoading: false, error: undefined });
-      });
+      setLevels((before) => new Map(before).set(prefix, withPage(before.get(prefix), cursor, data, meta?.cursor)));
     } catch (error) {
       round.get(prefix)?.delete(cursor);
       if (round === asked.current) set({ isLoading: false, error });
