@@ -21,6 +21,7 @@ import { type RuleEmission, StreamRules, sourcesOf } from './rule/rules.ts';
 import { type Imported, importRuleset } from './rule/ruleset-import.ts';
 import { StreamRuntime } from './rule/runtime.ts';
 import { scheduleOf } from './rule/schedule.ts';
+import type { StreamRuleCode } from './rule-states.ts';
 import { builtInSinks } from './sinks/built-in.ts';
 import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
@@ -28,6 +29,17 @@ import type { SinkAction } from './sinks/sink-action.ts';
 import { builtInSources } from './sources/built-in.ts';
 import type { SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
+
+/**
+ * The details of the records of stops, by the code of the state. A stop of the broker is not recorded, and neither is one in which the rows of
+ * the rule are held.
+ */
+const RECORDED_STOPS: Readonly<Partial<Record<StreamRuleCode, string>>> = {
+  stopped: 'it was stopped by an operator or the app',
+  waiting: 'it waits for the next run of its schedule',
+  over: 'its schedule has no further run',
+  service_stopped: 'the stream service was stopped'
+};
 
 /** The loaded stream service of a broker, called by `broker.streams`. */
 export class StreamService
@@ -45,7 +57,7 @@ export class StreamService
   readonly #configuration: StreamConfiguration;
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
-  /** The rules whose last record is that they stopped with an error. */
+  /** The rules whose last record is that they stopped. */
   readonly #stopped = new Set<string>();
   readonly #beforeStart: ReadonlySet<() => Promise<void>>;
   /** Reports errors of items, with repetitions suppressed. */
@@ -100,7 +112,8 @@ export class StreamService
       during: (work) => host.during(work),
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
-      changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
+      changed: (rule, isRunning, reason) => this.#changed(rule, isRunning, reason),
+      notStarted: ({ id }) => this.#recordStop(id, 'it has not been started'),
       plan: (read, planning) => runtime.plan(read, planning),
       outdated: (plan) => {
         const outdated = runtime.outdated(plan);
@@ -338,17 +351,21 @@ export class StreamService
     await this.#inTurn(() => this.rules.startAll());
   }
 
-  #changed(rule: string, isRunning: boolean, reason: string | undefined): void {
+  #changed({ id: rule, code, held }: DefinedStreamRule, isRunning: boolean, reason: string | undefined): void {
     if (isRunning) {
       if (this.#stopped.delete(rule)) this.#host.recorded('rule_started', { rule });
       this.#host.emit('streamRule.started', { rule });
     } else {
-      if (reason !== undefined) {
-        this.#stopped.add(rule);
-        this.#host.recorded('rule_stopped', { rule, detail: reason });
-      }
+      const isStop = held === undefined && this.rules.byId.has(rule); // it is not replaced, and not deleted
+      const detail = reason ?? (isStop ? RECORDED_STOPS[code] : undefined);
+      if (detail !== undefined) this.#recordStop(rule, detail);
       this.#host.emit('streamRule.stopped', { rule, reason });
     }
+  }
+
+  #recordStop(rule: string, detail: string): void {
+    this.#stopped.add(rule);
+    this.#host.recorded('rule_stopped', { rule, detail });
   }
 
   /** Report an error of an item, with repetitions suppressed. */

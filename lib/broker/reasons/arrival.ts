@@ -31,6 +31,7 @@ import {
   subscribedAt,
   wasWithheld
 } from './found-records.ts';
+import { ruleCreatedAt } from './rule-causes.ts';
 
 const NAMES: readonly (keyof ArrivalQuestion)[] = ['at', 'clientId', 'publisher', 'rule', 'topic'];
 
@@ -177,7 +178,7 @@ export class Arrival {
       },
       hadSubscription: (id: string, since: number, until: number) =>
         hadSubscription(this.#recordsOfClient(id), question.topics, since, until),
-      stoppedAt: () => this.#stoppedAt(question),
+      recordsOfRule: (id: string) => this.#ofPresentRules(this.#services.reasons.records({ rule: id })),
       formerFilters: () => this.#formerFilters(question),
       endedAt: () => this.#endedAt(question),
       lostAt: () => this.#lostAt(question)
@@ -228,10 +229,10 @@ export class Arrival {
     return last?.detail === NO_WILL && last.at <= at + precision ? last.at : undefined;
   }
 
-  #stoppedAt({ rule }: CheckedQuestion): number | undefined {
-    if (rule === undefined) return undefined;
-    for (const { code, at } of this.#services.reasons.records({ rule })) if (code === 'rule_stopped') return at;
-    return undefined;
+  /** Leave out the records of deleted rules whose id another rule has now. */
+  #ofPresentRules(records: Iterable<KeptRecord>): readonly KeptRecord[] {
+    const { kept } = this.#state;
+    return [...records].filter(({ rule, at }) => rule === undefined || at >= ruleCreatedAt(rule, kept));
   }
 
   #subscribedAt(clientId: string, topics: readonly string[]): Moment | undefined {
@@ -249,7 +250,7 @@ export class Arrival {
         if (record.code === 'delayed_stopped') found.add(record);
       }
     }
-    return [...found].sort((a, b) => b.number - a.number);
+    return this.#ofPresentRules(found).toSorted((a, b) => b.number - a.number);
   }
 
   /**

@@ -1,4 +1,4 @@
-// The order of the causes of an answer. What is over is last. Then what is nearest to the time of the question, if it has
+// The order of the causes of an answer. What is over is last, before what is only possible. Then what is nearest to the time of the question, if it has
 // one. Then what has lost messages of the topic, what delays them, what is about filters, about the connection; a cause that only names the missing
 // subscription is last, because another one tells why. Equal ones are one with a count.
 
@@ -49,12 +49,24 @@ export function inOrder(
     );
   const all = [...found, ...others.map((one) => ({ ...derivedOf(one), isOtherwise: true }))].toSorted(
     (a, b) =>
-      Number(a.until !== undefined) - Number(b.until !== undefined) ||
+      overIn(found, a) - overIn(found, b) ||
       isFar(a) - isFar(b) ||
       rankOf(a, question) - rankOf(b, question) ||
       distanceIn(found, a, question) - distanceIn(found, b, question)
   );
   return folded(all);
+}
+
+/**
+ * 1 if a cause is over, 2 if it is only possible. The stop of a rule is not over before something has happened in the rule since, because the
+ * last message may have been in that time. @param found all causes
+ */
+function overIn(found: readonly TimedCause[], { cause: { code, evidence }, until }: TimedCause): 0 | 1 | 2 {
+  if (evidence.isCertain === false) return 2;
+  if (until === undefined) return 0;
+  const isLater = ({ cause: other }: TimedCause) =>
+    other.kind !== 'derived' && other.evidence.rule === evidence.rule && other.at > until;
+  return code === 'rule_stopped' && !found.some(isLater) ? 0 : 1;
 }
 
 /** Make a derived cause one with a time. */
@@ -87,7 +99,7 @@ export function causeOf(
 function rankOf({ cause: { code, kind, evidence }, isOtherwise }: TimedCause, { precision }: CheckedQuestion): number {
   if (GENERAL.has(code)) return 6;
   if (isOtherwise === true) return 5;
-  if (kind === 'derived') return code === 'expired' ? 0 : OF_MESSAGES.has(code) ? 1 : 2;
+  if (kind === 'derived') return code === 'expired' || code === 'rule_stopped' ? 0 : OF_MESSAGES.has(code) ? 1 : 2;
   if (code === 'subscribed_later' && precision === Infinity) return 3;
   if (kind !== 'recorded' || evidence.topic !== undefined || !OF_CONNECTIONS.has(code)) return 0;
   if (evidence.clientId === undefined && evidence.publisher === undefined) return 5; // it may be about another client

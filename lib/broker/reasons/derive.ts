@@ -3,6 +3,7 @@
 import type { PastRights } from '../../access/rule-set.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
 import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -67,8 +68,8 @@ export interface DeriveQuestion {
   hasMissed(clientId: string): boolean;
   /** Tells whether a client had a subscription to the topic between two times; true if that is not known. */
   hadSubscription(clientId: string, since: number, until: number): boolean;
-  /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
-  stoppedAt(): number | undefined;
+  /** The records of a rule that exists, the latest first. */
+  recordsOfRule(rule: string): readonly KeptRecord[];
   /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */
   formerFilters(): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */

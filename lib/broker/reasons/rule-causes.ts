@@ -5,6 +5,7 @@ import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { RuleState } from '../../rules/types.ts';
 import { encodeJson } from '../../sql/json.ts';
@@ -27,8 +28,8 @@ interface RuleQuestion {
   readonly precision: number;
   /** True if the message was published some time ago, when the rule may have been in another state. */
   readonly isPast: boolean;
-  /** When the rule has stopped last, in milliseconds since 1970, as far as it is recorded. */
-  stoppedAt(): number | undefined;
+  /** The records of a rule that exists, the latest first. */
+  recordsOfRule(rule: string): readonly KeptRecord[];
 }
 
 /** The parts of the broker that know about rules. */
@@ -48,10 +49,16 @@ const MAX_ENTRIES = 100_000;
 const MAX_RULES = 10_000;
 const MAX_PUBLISHING = 5;
 
+/** When a rule was created, in milliseconds since 1970; -Infinity: before the broker started, or there is none. */
+export function ruleCreatedAt(rule: string, { rules, streams }: Pick<RuleSources, 'rules' | 'streams'>): number {
+  const { createdAt = -Infinity } = rules.byId.get(rule)?.definition ?? streams.rulesById.get(rule) ?? {};
+  return Math.floor(createdAt); // the times of records are rounded
+}
+
 /** Find the causes that are in a rule over events, or in one over streams. */
 export async function ruleCauses(question: RuleQuestion, sources: RuleSources): Promise<DerivedCauses> {
   const state = await sources.rules.api.get(question.rule);
-  if (state === undefined) return ofStreamRule(question, sources.streams);
+  if (state === undefined) return ofStreamRule(question, sources);
   const known = { rule: cut(question.rule), topic: cut(question.topic) };
   const { at, now, precision } = question;
   if (state.createdAt > at + precision) {
@@ -124,14 +131,15 @@ async function resourceOf(name: string, { api }: Rules): Promise<string> {
 }
 
 async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): Promise<DerivedCauses> {
-  const { rule, topic, publisher, at: time, now, precision, isPast, stoppedAt } = question;
+  const { rule, topic, publisher, at: time, now, precision, isPast } = question;
   const known = { rule: cut(rule), topic: cut(topic) };
   const { topics } = state;
   if (!readsTopic(topics, topic)) {
     const other = unmatched(known, topics, now);
     return publishesTo(state, topic) ? ofOutput(question, other, rules) : { causes: [other], isComplete: true };
   }
-  const isStopped = state.state !== 'connected' && (stoppedAt() ?? time) <= time + precision;
+  const stoppedAt = question.recordsOfRule(rule).find(({ code }) => code === 'rule_stopped')?.at ?? time;
+  const isStopped = state.state !== 'connected' && stoppedAt <= time + precision;
   const stopped = isStopped
     ? [derived('rule_stopped', now, { ...known, detail: state.reason ?? 'it is disabled' })]
     : [];
@@ -143,7 +151,8 @@ async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): P
   const hints = samples.length === 0 ? [] : (await rules.api.validate(state.sql)).hints;
   const causes = samples.map(({ at, isOther, values }) => {
     const all = [...hints, isOther ? `another message, at ${timeOf(at)}, had ${values}` : values];
-    return { isOther, cause: sampled('where_false', at, { ...known, detail: cut(all.join('; ')) }) };
+    const evidence = { ...known, isCertain: isOther ? false : undefined, detail: cut(all.join('; ')) };
+    return { isOther, cause: sampled('where_false', at, evidence) };
   });
   const near = causes.filter(({ isOther }) => !isOther).map(({ cause }) => cause);
   const hasAll = excluded <= rejected.length;
@@ -151,7 +160,7 @@ async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): P
     return { causes: [...near, ...stopped], isComplete: hasAll && !isStopped };
   if (causes.length > 0) return { causes: stopped, otherwise: causes.map(({ cause }) => cause), isComplete: false };
   const detail = `it has excluded ${excluded} messages, and none of the last examples is of this topic`;
-  const others = derived('where_false', now, { ...known, detail }, excluded);
+  const others = derived('where_false', now, { ...known, isCertain: false, detail }, excluded);
   return { causes: stopped, otherwise: [others], isComplete: false };
 }
 
@@ -246,14 +255,20 @@ function isBy(publisher: string | undefined, clientId: string | undefined): bool
   return publisher === undefined || clientId === undefined || clientId === cut(publisher);
 }
 
-async function ofStreamRule({ rule, topic, now }: RuleQuestion, streams: Streams): Promise<DerivedCauses> {
+async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promise<DerivedCauses> {
+  const { rule, topic, at: time, now, precision, isPast } = question;
+  const { streams } = sources;
   const known = { rule: cut(rule) };
   const { rules } = streams.api;
-  if ((await rules.get(rule)) === undefined)
-    return { causes: [derived('rule_stopped', now, { ...known, detail: 'no rule has this id' })], isComplete: true };
+  const stopped = (detail: string) => derived('rule_stopped', now, { ...known, detail: cut(detail) });
+  const only = (detail: string) => ({ causes: [stopped(detail)], isComplete: true });
+  const isKnown = streams.api.isRunning ? (await rules.get(rule)) !== undefined : streams.rulesById.has(rule);
+  if (!isKnown) return only('no rule has this id');
+  if (!streams.api.isRunning) return only('the stream service is stopped');
+  const createdAt = ruleCreatedAt(rule, sources);
+  if (createdAt > time + precision) return only(`it was created later, at ${timeOf(createdAt)}`);
   const { state, text } = await rules.status(rule);
-  if (state !== 'connected')
-    return { causes: [derived('rule_stopped', now, { ...known, detail: cut(text) })], isComplete: true };
+  if (state !== 'connected' && !isPast) return only(text);
   const filters = await streams.topicsOf(rule);
   if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic)))
     return { causes: [unmatched({ ...known, topic: cut(topic) }, filters, now)], isComplete: true };

@@ -57,6 +57,7 @@ const refusal = ({ topic, waiting }: Evidence) =>
     ? `did not accept ${topic === undefined ? 'a' : 'the'} message`
     : 'has not accepted the message yet';
 const quote = (text: string | number | boolean) => JSON.stringify(text);
+const timeOf = (ms: string | number | boolean) => new Date(Number(ms)).toISOString();
 const begin = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The causes for which a message does not arrive. Their codes are public and are not changed. */
@@ -403,8 +404,15 @@ export const CAUSES = {
   // -------------------------------------------------------------------------------------------------------------- rules
   rule_stopped: row(
     ['recorded', 'derived'],
-    (e) => `${begin(ruleOf(e))} is not running${because(e)}.`,
-    'Enable or start the rule; if it stopped with an error, correct the error first.'
+    (e) =>
+      e.until === undefined
+        ? `${begin(ruleOf(e))} is not running${because(e)}.`
+        : `${begin(ruleOf(e))} was not running until ${timeOf(e.until)}${because(e).replace(/^: it is /, ': it was ')}.`,
+    'Enable or start the rule; if it stopped with an error, correct the error first.',
+    ({ until }) =>
+      until === undefined
+        ? undefined
+        : 'The rule runs again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
   ),
   from_unmatched: row(
     'derived',
@@ -413,7 +421,8 @@ export const CAUSES = {
   ),
   where_false: row(
     ['sampled', 'derived'],
-    (e) => `The condition of ${ruleOf(e)} was not met${because(e)}.`,
+    (e) =>
+      `The condition of ${ruleOf(e)} ${e.isCertain === false ? 'may not have been met' : 'was not met'}${because(e)}.`,
     'Compare the values with the WHERE of the rule.'
   ),
   payload_invalid: row(

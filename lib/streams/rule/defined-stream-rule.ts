@@ -72,6 +72,8 @@ const CLOSE_MS = 10_000;
 /** A rule over streams: its definition, and its actor. */
 export class DefinedStreamRule {
   readonly id: string;
+  /** When it was created, in milliseconds since 1970; undefined: before the broker started. */
+  readonly createdAt: number | undefined;
   read: ReadStreamRule;
   #held: HeldRows | undefined;
   #sampler: StreamSampler | undefined;
@@ -96,7 +98,8 @@ export class DefinedStreamRule {
   #schedule: Schedule | undefined;
   #timer: unknown;
 
-  constructor(read: ReadStreamRule, host: StreamRuleHost) {
+  constructor(read: ReadStreamRule, host: StreamRuleHost, createdAt?: number) {
+    this.createdAt = createdAt;
     this.id = read.definition.id;
     this.read = read;
     this.#host = host;

@@ -46,6 +46,8 @@ interface StreamRulesHost extends StreamRuleHost {
   readonly options: StreamsOptions;
   /** Stores the rules as JSON, by id. */
   readonly table: StreamTable<string>;
+  /** Called when a rule that is not to be started has been added. */
+  notStarted(rule: DefinedStreamRule): void;
   /** @throws StateError STREAMS_STOPPED */
   checkRunning(): void;
   /** Run a plan over sample rows. */
@@ -159,6 +161,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
       this.#add(read);
     }
     for (const [id, json] of table) if (!this.#rules.has(id)) this.#add(readStoredRule(id, json, options.ruleDefaults));
+    for (const rule of this.#rules.values()) if (!rule.definition.triggered) this.#host.notStarted(rule);
   }
 
   /** Start the rules that should run. A rule that cannot start is stopped with the reason. */
@@ -199,9 +202,10 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
           `there are already ${most} rules, which is the maximum; delete one, or raise the option max`
         );
       const plan = await this.#check(read);
-      const rule = this.#add(read);
+      const rule = this.#add(read, this.#host.clock.now());
       try {
         if (triggered) await rule.tryStart();
+        else this.#host.notStarted(rule);
         await this.#persist(read); // only now, so that the store never receives the secrets of a refused rule
       } catch (error) {
         this.#rules.delete(id);
@@ -397,8 +401,8 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
     return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
   }
 
-  #add(read: ReadStreamRule): DefinedStreamRule {
-    const rule = new DefinedStreamRule(read, this.#host);
+  #add(read: ReadStreamRule, createdAt?: number): DefinedStreamRule {
+    const rule = new DefinedStreamRule(read, this.#host, createdAt);
     this.#rules.set(rule.id, rule);
     return rule;
   }

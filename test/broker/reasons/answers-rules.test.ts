@@ -160,6 +160,154 @@ describe('A rule that was not running', () => {
   });
 });
 
+describe('A rule that was stopped for a time', () => {
+  const QUESTION = { topic: 'a/1', rule: 'hot' };
+  const STOPPED = 'Rule "hot" was not running until 2026-01-01T00:02:00.000Z: ';
+
+  it('names the stop of a rule over events before conditions of other messages, if nothing has happened since', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "a/+" WHERE payload.t > 80', actions: [] });
+    for (const topic of ['a/1', 'a/2', 'a/2', 'a/2', 'a/2', 'a/2', 'a/2', 'a/2']) {
+      await broker.publish(topic, '{"t": 10}');
+      await clock.advance('1s');
+    }
+    await clock.advance('52s');
+    await broker.rules.update('hot', { isEnabled: false });
+    await broker.publish('a/1', '{"t": 90}');
+    await clock.advance('1m');
+    await broker.rules.update('hot', { isEnabled: true });
+    await clock.advance('1m');
+    const { causes, isComplete } = await broker.monitor.why(QUESTION);
+    assert.deepEqual(
+      causes.map(({ text }) => text),
+      [
+        `${STOPPED}it was disabled.`,
+        'The condition of rule "hot" may not have been met: it has excluded 8 messages, and none of the last examples is of this topic.'
+      ]
+    );
+    assert.match(causes[0].remedy, /^The rule runs again/);
+    assert.equal(isComplete, false);
+    await broker.publish('a/1', '{"t": 20}');
+    assert.deepEqual(await textsOf(broker, QUESTION), [
+      'The condition of rule "hot" was not met: payload.t = 20.',
+      `${STOPPED}it was disabled.`
+    ]);
+  });
+
+  it('names the stop of a rule over events before an older condition that was not met', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "a/+" WHERE payload.t > 80', actions: [] });
+    await broker.publish('a/1', '{"t": 10}');
+    await clock.advance('1m');
+    await broker.features.stop('rules');
+    await broker.publish('a/1', '{"t": 90}');
+    await clock.advance('1m');
+    await broker.features.start('rules');
+    const [feature, ...others] = await textsOf(broker, QUESTION);
+    assert.match(
+      feature,
+      /^Rule "hot" was not running until 2026-01-01T00:02:00.000Z: the feature `rules` was stopped/
+    );
+    assert.deepEqual(others, ['The condition of rule "hot" was not met: payload.t = 10.']);
+  });
+
+  it('names the stop of a rule over streams while it lasts and afterwards, and at no other time', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await rules.create({ id: 'hot', sql: 'SELECT t FROM s', actions: [() => undefined] });
+    const before = clock.now() + 30_001;
+    await clock.advance('1m');
+    await rules.stop('hot');
+    await broker.publish('a/1', '{"t": 90}');
+    await clock.advance('30s');
+    const during = clock.now() + 1;
+    const stop = 'it was stopped by an operator or the app.';
+    assert.deepEqual(await textsOf(broker, QUESTION), [`Rule "hot" is not running: ${stop}`]);
+    await clock.advance('30s');
+    await rules.start('hot');
+    await clock.advance('1m');
+    assert.deepEqual(await textsOf(broker, QUESTION), [STOPPED + stop]);
+    assert.deepEqual(await textsOf(broker, { ...QUESTION, at: during }), [`Rule "hot" is not running: ${stop}`]);
+    for (const at of [before, clock.now() - 30_001]) assert.deepEqual(await textsOf(broker, { ...QUESTION, at }), []);
+  });
+
+  it('names a rule over streams that was not started, and the stream service that was stopped', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await clock.advance('1m');
+    await rules.create({ id: 'hot', sql: 'SELECT t FROM s', actions: [() => undefined], triggered: false });
+    assert.deepEqual(await textsOf(broker, { ...QUESTION, at: clock.now() - 30_001 }), [
+      'Rule "hot" is not running: it was created later, at 2026-01-01T00:01:00.000Z.'
+    ]);
+    await clock.advance('1m');
+    await rules.start('hot');
+    assert.deepEqual(await textsOf(broker, QUESTION), [`${STOPPED}it has not been started.`]);
+    await clock.advance('1m');
+    await broker.streams.stop();
+    assert.deepEqual(await textsOf(broker, { topic: 'a/1', rule: 'none' }), [
+      'Rule "none" is not running: no rule has this id.'
+    ]);
+    const [first] = await textsOf(broker, QUESTION);
+    assert.equal(first, 'Rule "hot" is not running: the stream service was stopped.');
+    await clock.advance('1m');
+    await broker.streams.start();
+    const service = 'Rule "hot" was not running until 2026-01-01T00:04:00.000Z: the stream service was stopped.';
+    assert.equal((await textsOf(broker, QUESTION))[0], service);
+  });
+
+  it('names no stop of a rule over streams whose rows were held while it was replaced', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    const actions = [() => undefined];
+    await rules.create({ id: 'hot', sql: 'SELECT t FROM s', actions });
+    await rules.restart('hot');
+    await rules.update('hot', { sql: 'SELECT t FROM s WHERE t > 1', actions });
+    assert.deepEqual(await textsOf(broker, QUESTION), []);
+  });
+
+  it('leaves out the stops and errors of a deleted rule whose id another rule has', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    broker.on('error', () => undefined);
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    const events = { id: 'hot', sql: 'SELECT abs(payload) AS t FROM "a/+"', actions: [] };
+    const streams = { id: 'cold', sql: 'SELECT t FROM s', actions: [() => undefined] };
+    await broker.rules.create(events);
+    await rules.create(streams);
+    await broker.publish('a/1', 'no json');
+    await clock.advance('1s');
+    await broker.rules.update('hot', { isEnabled: false });
+    await rules.stop('cold');
+    assert.equal(
+      (await textsOf(broker, { topic: 'a/1' })).some((text) => text.includes('"hot"')),
+      true
+    );
+    await broker.rules.delete('hot');
+    await rules.delete('cold');
+    await clock.advance('1s');
+    await broker.rules.create({ ...events, sql: 'SELECT * FROM "a/+"' });
+    await rules.create(streams);
+    await clock.advance('1s');
+    for (const rule of ['hot', 'cold']) assert.deepEqual(await textsOf(broker, { topic: 'a/1', rule }), [], rule);
+    const all = await textsOf(broker, { topic: 'a/1' });
+    assert.deepEqual(
+      all.filter((text) => /"(hot|cold)"/.test(text)),
+      []
+    );
+    await rules.stop('cold');
+    assert.equal((await textsOf(broker, { topic: 'a/1', rule: 'cold' })).length, 1);
+  });
+});
+
 describe('The condition of a rule', () => {
   it('comes after a payload that could not be decoded, because of which it was not met', async () => {
     await using kit = await ruleKit();
@@ -201,7 +349,9 @@ describe('The condition of a rule', () => {
     const { causes, isComplete } = await broker.monitor.why({ topic: 'a', rule: 'hot', at });
     assert.deepEqual(
       causes.map(({ text }) => text),
-      ['The condition of rule "hot" was not met: another message, at 2026-01-01T00:01:00.000Z, had payload.t = 50.']
+      [
+        'The condition of rule "hot" may not have been met: another message, at 2026-01-01T00:01:00.000Z, had payload.t = 50.'
+      ]
     );
     assert.equal(isComplete, false);
     assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'hot', at: clock.now() + 1 }), [

@@ -225,6 +225,6 @@ describe('The causes in a rule', () => {
     const late = await causesOf(broker, 'late', 'b');
     assert.deepEqual(codesOf(late), ['row_late sampled']);
     await broker.streams.rules.stop('r');
-    assert.deepEqual(codesOf(await causesOf(broker, 'r')), ['rule_stopped derived']);
+    assert.deepEqual(codesOf(await causesOf(broker, 'r')), ['rule_stopped recorded']);
   });
 });
