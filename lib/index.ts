@@ -160,10 +160,12 @@ export {
 export type { ReasonRecord } from './monitor/reasons/kept-record.ts';
 export type { ReasonQuery, Reasons } from './monitor/reasons/reasons.ts';
 export {
+  type ClientChange,
   type DisconnectCode,
   type OtherCode,
   RECORDED,
   type RecordedCode,
+  type RecordedCondition,
   type RecordedEntry
 } from './monitor/reasons/recorded.ts';
 export type {

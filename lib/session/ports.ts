@@ -87,7 +87,7 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
   readonly reasons: {
     add(
       code: `disconnected_${DisconnectReason}`,
-      subject: { readonly clientId: string; readonly detail?: string }
+      subject: { readonly clientId: string; readonly detail?: string; readonly since?: number }
     ): void;
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
     add(

@@ -9,22 +9,29 @@ import { cut } from '../../monitor/cut-text.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from '../../monitor/reasons/arrival-question.ts';
 import type { DerivedCause, DerivedCauses } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
-import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { checkTopicName, mountedName } from '../../topics/topic.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import type { Services } from '../services.ts';
 import { derivedOf, inOrder, MAX_CAUSES, type TimedCause } from './cause-order.ts';
+import {
+  type ClientState,
+  hasLost,
+  isSubscribed,
+  type Moment,
+  stateAt,
+  stateBefore,
+  statesBetween,
+  statesOf
+} from './client-states.ts';
 import { type BrokerState, deriveCauses } from './derive.ts';
 import {
   type CheckedQuestion,
   type FoundRecord,
   fittingRecords,
-  hadSubscription,
   hasLostSubscription,
   hasUnknownLoss,
   isBefore,
   keysOf,
-  type Moment,
   missedSince,
   precisionOf,
   recordedCause,
@@ -126,6 +133,8 @@ export class Arrival {
       at: Math.min(at ?? now, now), // the clock of the computer that asks may be fast
       precision: at === undefined ? Infinity : precisionOf(at),
       now,
+      states: clientId === undefined ? [] : this.#statesOf(clientId),
+      hasOtherReceivers: () => this.#hasReceivers(forms[0].topic, clientId),
       hasFilter: (filter) => subscriptions?.get(filter) !== undefined,
       subscribedAt: () => this.#subscribedAt(question.clientId ?? '', question.topics),
       delayedAgainAt: (at) => this.#state.delayed.stops.at(at, 0)?.until,
@@ -174,10 +183,11 @@ export class Arrival {
       subscribedAt: (id: string) => this.#subscribedAt(id, question.topics)?.since,
       hasMissed: (id: string) => {
         const subscribed = this.#subscribedAt(id, question.topics);
+        if (subscribed && hasLost(stateBefore(this.#statesOf(id), subscribed), question.topics)) return false;
         return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
       },
       hadSubscription: (id: string, since: number, until: number) =>
-        hadSubscription(this.#recordsOfClient(id), question.topics, since, until),
+        statesBetween(this.#statesOf(id), since, until).some((one) => isSubscribed(one, question.topics) !== false),
       recordsOfRule: (id: string) => this.#ofPresentRules(this.#services.reasons.records({ rule: id })),
       formerFilters: () => this.#formerFilters(question),
       endedAt: () => this.#endedAt(question),
@@ -195,18 +205,20 @@ export class Arrival {
   }
 
   /** The filters of the subscriptions that the receiver had at the time of the question, as far as their records are kept. */
-  #formerFilters({ clientId, at, precision }: CheckedQuestion): readonly string[] {
-    if (clientId === undefined || clientId === '') return [];
-    const filters = new Set<string>();
-    const records = [...this.#services.reasons.records({ client: clientId })].reverse();
-    for (const { code, topic, clientId: owner, since } of records) {
-      if (owner !== clientId || (precision !== Infinity && since > at + precision)) continue;
-      if (code === 'connected') filters.clear();
-      if (topic === undefined) continue;
-      if (code === 'subscribed') filters.add(topic);
-      else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
-    }
-    return [...filters];
+  #formerFilters({ states, at, precision }: CheckedQuestion): readonly string[] {
+    return [...stateAt(states, at + precision).subscriptions.keys()];
+  }
+
+  /** The states of a client, the oldest first. */
+  #statesOf(clientId: string): readonly ClientState[] {
+    return statesOf(this.#recordsOfClient(clientId));
+  }
+
+  /** Tell whether clients other than one receive a topic. */
+  #hasReceivers(topic: string, clientId: string | undefined): boolean {
+    const { targets, groups } = this.#state.routing.peek(topic);
+    const all = [targets, ...groups.map(({ members }) => members)];
+    return all.some((list) => list.some(({ subscriber }) => subscriber.receiver?.clientId !== clientId));
   }
 
   /** The records that are about a client itself, the latest first. */
@@ -215,17 +227,14 @@ export class Arrival {
     return [...this.#services.reasons.records({ client: owner })].filter((record) => record.clientId === owner);
   }
 
-  #endedAt({ clientId }: CheckedQuestion): number | undefined {
-    for (const { code, clientId: owner, at } of this.#services.reasons.records({ client: clientId }))
-      if (owner === clientId && isSessionEnd(code)) return at;
-    return undefined;
+  #endedAt({ states }: CheckedQuestion): number | undefined {
+    return states.findLast(({ by }) => by?.row.change === 'session_ended')?.by?.at;
   }
 
   /** When the publisher was lost without a will, before the time of the question; undefined: it was not, or has connected again. */
   #lostAt({ publisher, at, precision }: CheckedQuestion): number | undefined {
     if (publisher === undefined || publisher === '') return undefined;
-    const connection = /^(connected|resumed|disconnected_)/;
-    const last = this.#recordsOfClient(publisher).find(({ code }) => connection.test(code));
+    const last = this.#statesOf(publisher).at(-1)?.awayBy;
     return last?.detail === NO_WILL && last.at <= at + precision ? last.at : undefined;
   }
 
@@ -264,7 +273,7 @@ export class Arrival {
     if (session?.state === 'connected' && (session.client.connectedAt ?? 0) <= at) return NONE;
     if (session !== undefined && session.client.transportInfo.remoteAddress === undefined) return NONE; // a bridge
     const gone = all.find(
-      ({ clientId: id, code, at: goneAt }) => id === cut(clientId) && code.startsWith('disconnected_') && goneAt <= at
+      ({ clientId: id, row, at: goneAt }) => id === cut(clientId) && row.change === 'disconnected' && goneAt <= at
     );
     const named = all.find((record) => record.clientId === cut(clientId) && record.address !== undefined);
     const address = session?.client.transportInfo.remoteAddress ?? named?.address;
@@ -296,11 +305,6 @@ export class Arrival {
     const subscribed = question.subscribedAt();
     return subscribed !== undefined && subscribed.since >= leftOut.since - 1; // times of records are rounded
   }
-}
-
-/** Tell whether a record is about the end of a session. */
-function isSessionEnd(code: RecordedCode): boolean {
-  return code === 'session_ended' || code === 'taken_over';
 }
 
 /** The difference between the times at which a rule and a subscription changed because of it, in milliseconds. */

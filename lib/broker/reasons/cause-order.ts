@@ -30,7 +30,8 @@ const OF_MESSAGES: ReadonlySet<CauseCode> = new Set<CauseCode>([
 /** The causes that are about the connection or session of a client, whatever its messages. */
 const OF_CONNECTIONS: ReadonlySet<CauseCode> = new Set<CauseCode>([
   ...(['wrong_password', 'token_expired', 'reauthentication_failed', 'banned', 'connection_limit'] as const),
-  ...(['connect_refused', 'taken_over', 'kicked', 'session_ended', 'packet_too_large', 'slow_consumer'] as const)
+  ...(['connect_refused', 'taken_over', 'kicked', 'session_ended', 'packet_too_large', 'slow_consumer'] as const),
+  'connection_lost'
 ]);
 /** The causes that another one explains. */
 const GENERAL: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'offline_no_session']);

@@ -5,11 +5,11 @@
 import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
-import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
-import { hasDiscarded, hasLostMessages } from './session-ends.ts';
+import { type ClientState, hasLost, isOfTopic, type Moment, stateBefore } from './client-states.ts';
+import { hasDiscarded, hasLostConnection, hasLostMessages } from './session-ends.ts';
 
 /** The question with the forms in which the broker has its names. */
 export interface CheckedQuestion {
@@ -24,6 +24,10 @@ export interface CheckedQuestion {
   /** Possible difference between that time and the message, in milliseconds; `Infinity` if no time is given. */
   readonly precision: number;
   readonly now: number;
+  /** The states of the receiver, the oldest first. */
+  readonly states: readonly ClientState[];
+  /** Tells whether others receive the topic, so that a message which the receiver has missed is in no record. */
+  hasOtherReceivers(): boolean;
   /** Tells whether the receiver of the question has a subscription with a filter. */
   hasFilter(filter: string): boolean;
   /** When the receiver has subscribed to the topic, as far as it is recorded. */
@@ -33,9 +37,6 @@ export interface CheckedQuestion {
   /** When the retained message that the topic has now was published; undefined: it has none. */
   retainedAt(): number | undefined;
 }
-
-/** A time, with the number of its record, because several may have the same time. */
-export type Moment = Pick<KeptRecord, 'since' | 'number'>;
 
 /** Tell whether a record began before another one. */
 export function isBefore(one: Moment | undefined, other: Moment | undefined): boolean {
@@ -55,34 +56,8 @@ export interface FoundRecord {
 const SECOND = 1_000;
 const MINUTE = 60_000;
 
-/** The records of subscriptions that ended. */
-const LOSSES = /^(unsubscribed|subscription_withdrawn|taken_over|session_ended)$/;
-/** The records after which others are no longer a cause. */
-const ENDS = [
-  {
-    codes: /^(disconnected_|wrong_password|token_expired|banned|connection_limit|connect_refused)/,
-    by: /^(connected|resumed)$/
-  },
-  {
-    codes: /^right_withdrawn$/,
-    by: /^(right_restored|subscribed|unsubscribed|subscription_withdrawn|taken_over|session_ended)$/
-  },
-  {
-    codes: /^(unsubscribed|subscription_withdrawn|subscribe_refused|taken_over|session_ended|no_subscribers)$/,
-    by: /^subscribed$/
-  },
-  { codes: /^rule_stopped$/, by: /^rule_started$/ }
-] as const;
-/** The records that repeat another one of the same time, which says more. */
-const SAME_ENDS: Readonly<Partial<Record<RecordedCode, RecordedCode>>> = {
-  session_ended: 'taken_over',
-  disconnected_discarded: 'taken_over',
-  disconnected_kicked: 'session_ended'
-};
 /** The part of a topic that delays a message. */
 const DELAY = /^\$delayed\/[^/]*\//;
-/** The records of retained messages that are no longer there. */
-const RETAINED_LOSSES = /^retained_/;
 
 /** Tell whether the receiver of a message without a subscriber had a subscription, through which it was not allowed to receive. */
 export function wasWithheld(missed: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
@@ -109,22 +84,24 @@ export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): 
 /** Select the records about the message of a question. @param all the latest first */
 export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
   return all
-    .filter((record) => fits(record, question) && !isSameEnd(record, all, question))
+    .filter((record) => fits(record, question) && !isRepeated(record, all, question))
     .map((record) => ({
       record,
       until: endOf(record, question, all),
-      isDiscard: hasDiscarded(record, question, all)
+      isDiscard: hasDiscarded(record, question)
     }))
     .filter(({ until }) => until === undefined || question.precision === Infinity)
-    .filter(({ record, until }) => record.code !== 'session_ended' || hasLostMessages(record, until, question, all));
+    .filter(({ record, until }) => record.code !== 'session_ended' || hasLostMessages(record, until, question, all))
+    .filter(({ record }) => record.row.cause !== 'connection_lost' || hasLostConnection(record, question));
 }
 
 /** Tell whether the receiver had a subscription to the topic at the time of the message, and lost it later. */
 export function hasLostSubscription(all: readonly KeptRecord[], question: CheckedQuestion): boolean {
   return all.some((record) => {
-    const { code, clientId, topic } = record;
-    const isOfTopic = topic === undefined || question.topics.some((each) => matches(innerFilter(topic), each));
-    return LOSSES.test(code) && clientId === question.clientId && isOfTopic && isLater(record, question);
+    const { row, clientId, topic } = record;
+    const isLoss = row.change === 'unsubscribed' || row.change === 'session_ended';
+    const isFitting = topic === undefined || isOfTopic(topic, question.topics);
+    return isLoss && clientId === question.clientId && isFitting && isLater(record, question);
   });
 }
 
@@ -135,37 +112,12 @@ export function missedSince(all: readonly KeptRecord[], question: CheckedQuestio
 
 /** When a client has subscribed to the topic, as far as it is recorded. @param records those of the client, the latest first */
 export function subscribedAt(records: Iterable<KeptRecord>, topics: readonly string[]): Moment | undefined {
-  for (const record of records) {
-    const { code, topic } = record;
-    if (code === 'subscribed' && topic !== undefined && topics.some((each) => matches(innerFilter(topic), each)))
-      return record;
-  }
+  for (const record of records) if (isSubscription(record) && isOfTopic(record.topic, topics)) return record;
   return undefined;
 }
 
-/**
- * Tell whether a client had a subscription to the topic between two times; true also if its beginning is not recorded.
- * @param records those of the client, the latest first
- */
-export function hadSubscription(
-  records: readonly KeptRecord[],
-  topics: readonly string[],
-  from: number,
-  until: number
-): boolean {
-  const isOfTopic = ({ topic }: KeptRecord) =>
-    topic !== undefined && topics.some((each) => matches(innerFilter(topic), each));
-  if (!records.some((record) => record.code === 'subscribed' && isOfTopic(record))) return true;
-  const filters = new Set<string | undefined>();
-  for (const record of records.toReversed()) {
-    const { code, topic, since } = record;
-    if (filters.size > 0 && since >= from) return true;
-    if (since > until) return false;
-    if (code === 'connected' || code === 'session_ended') filters.clear();
-    else if (code === 'subscribed' && isOfTopic(record)) filters.add(topic);
-    else if (code === 'unsubscribed' || code === 'subscription_withdrawn') filters.delete(topic);
-  }
-  return filters.size > 0;
+function isSubscription({ row }: KeptRecord): boolean {
+  return row.change === 'subscribed';
 }
 
 /** The cause that a record shows. @param missed the first message without a subscriber */
@@ -175,12 +127,13 @@ export function recordedCause(
   missed: Moment | undefined
 ): TimedCause[] {
   const { row, clientId, publisher, topic, rule, qos, count, at, since, code: name } = record;
-  const isSubscription = name === 'subscribed' && clientId === question.clientId;
+  const isSubscriber = isSubscription(record) && clientId === question.clientId;
   const special = row.byDetail?.[record.detail ?? ''];
   const ofReceiver = special?.cause ?? (clientId === undefined ? row.cause : (row.causeOfReceiver ?? row.cause));
-  const code: CauseCode | undefined = isSubscription ? 'subscribed_later' : ofReceiver;
+  const code: CauseCode | undefined = isSubscriber ? 'subscribed_later' : ofReceiver;
   if (code === undefined) return [];
-  if (isSubscription) {
+  if (isSubscriber) {
+    if (hasLost(stateBefore(question.states, record), question.topics)) return []; // the loss is the cause
     const isAfterTime = question.precision !== Infinity && since > question.at + question.precision;
     const isAfterMissed = since > question.at || question.precision === Infinity;
     if (!isAfterTime && !(isAfterMissed && isBefore(missed, record))) return [];
@@ -194,10 +147,16 @@ export function recordedCause(
     qos: topic === undefined || row.isFilter === true ? undefined : qos,
     address: record.address,
     until,
-    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: special?.detail ?? record.detail })
+    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: special?.detail ?? detailOf(record) })
   };
   const timed = causeOf(code, 'recorded', at, count, evidence, isDiscard ? Math.min(since, question.at) : since);
-  return [{ ...timed, until, isCondition: !isSubscription && isCondition(record) }];
+  return [{ ...timed, until, isCondition: !isSubscriber && isCondition(record) }];
+}
+
+/** The detail of a cause; that of a lost connection is since when it may have been lost. */
+function detailOf({ row, detail, since, at }: KeptRecord): string | undefined {
+  if (row.cause !== 'connection_lost') return detail;
+  return `it sent nothing from ${new Date(since).toISOString()} until ${new Date(at).toISOString()}`;
 }
 
 /** Tell whether a record is about the message of the question. */
@@ -219,7 +178,7 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
     return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);
   if (record.code === 'no_share_member' && clientId !== undefined && !question.hasFilter(record.detail ?? ''))
     return false; // the client is not in the group
-  if (RETAINED_LOSSES.test(record.code) && !isMissing(record, question)) return false;
+  if (row.isRetainedLoss === true && !isMissing(record, question)) return false;
   if (record.clientId !== undefined && clientId !== undefined && record.clientId !== clientId) return false;
   return record.publisher === undefined || publisher === undefined || record.publisher === publisher;
 }
@@ -241,7 +200,7 @@ export function hasUnknownLoss(all: readonly KeptRecord[], question: CheckedQues
   if (subscribed === undefined) return false;
   return all.some(
     (record) =>
-      RETAINED_LOSSES.test(record.code) &&
+      record.row.isRetainedLoss === true &&
       question.topics.includes(record.topic ?? '') &&
       record.since < subscribed.since &&
       !isBefore(lastOf(record), subscribed)
@@ -263,13 +222,13 @@ function isLater(record: KeptRecord, { at, precision }: CheckedQuestion): boolea
 }
 
 /** Tell whether a record is about a condition that lasts, not about a message. */
-function isCondition({ code, row }: KeptRecord): boolean {
-  return row.drop === undefined && ENDS.some(({ codes }) => codes.test(code));
+function isCondition({ row }: KeptRecord): boolean {
+  return row.drop === undefined && row.begins !== undefined;
 }
 
-/** Tell whether a record repeats that another connection, an operator or the app ended the session. */
-function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
-  const other = SAME_ENDS[code];
+/** Tell whether a record repeats that another connection, an operator, a ban or the app ended the session. */
+function isRepeated({ row, clientId, at }: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+  const other = row.repeats;
   // the end of a session is a cause for the receiver only
   if (other === undefined || (other === 'session_ended' && clientId !== question.clientId)) return false;
   return all.some((one) => one.code === other && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
@@ -278,19 +237,17 @@ function isSameEnd({ code, clientId, at }: KeptRecord, all: readonly KeptRecord[
 /** The time at which a later record ended the condition, if it is before that of the question. @param all the latest first */
 function endOf(record: KeptRecord, question: CheckedQuestion, all: readonly KeptRecord[]): number | undefined {
   if (record.code === 'delayed_stopped' && question.precision === Infinity) return question.delayedAgainAt(record.at);
-  const ends = ENDS.find(({ codes }) => codes.test(record.code));
-  if (ends === undefined) return undefined;
+  const { begins } = record.row;
+  if (begins === undefined) return undefined;
   const owner = record.clientId ?? (record.rule === undefined ? question.clientId : undefined);
   const later = all.findLast(
-    ({ number, at, code, clientId, topic, rule }) =>
+    ({ number, at, row, clientId, topic, rule }) =>
       number > record.number &&
       at <= question.at &&
-      ends.by.test(code) &&
+      row.ends?.includes(begins) === true &&
       clientId === owner &&
       rule === record.rule &&
-      (topic === undefined ||
-        topic === record.topic ||
-        question.topics.some((each) => matches(innerFilter(topic), each)))
+      (topic === undefined || topic === record.topic || isOfTopic(topic, question.topics))
   );
   return later === undefined ? undefined : later.since > record.at ? later.since : later.at;
 }

@@ -1,9 +1,10 @@
-// The losses of messages that waited for a receiver. The end of a session loses a message only if the session had a
-// subscription to its topic. One that came later than the message loses it if the client was away until then, and one that
-// the client has repaired if it had been away, so that messages may have waited. An operator's is always named.
+// The losses of messages that waited for a receiver, or were on their way to it. The end of a session loses a message only
+// if the session had a subscription to its topic. One that came later than the message loses it if the client was away until
+// then. One that the client has repaired loses it if messages may have waited, or been published in between. An operator's
+// is always named.
 
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
-import { innerFilter, matches } from '../../topics/topic.ts';
+import { type ClientState, isSubscribed, stateAt, stateBefore, subscriptionTo } from './client-states.ts';
 
 /** The message of a question, as in `CheckedQuestion`. */
 interface MessageQuestion {
@@ -11,11 +12,9 @@ interface MessageQuestion {
   readonly clientId: string | undefined;
   readonly at: number;
   readonly precision: number;
+  readonly states: readonly ClientState[];
+  hasOtherReceivers(): boolean;
 }
-
-const CONNECTIONS = /^(connected|resumed|disconnected_.*)$/;
-/** The records of waiting messages that were discarded. */
-const DISCARDS = /^(session_ended|session_terminated|queue_cleared|expired)$/;
 
 /** Tell whether the end of a session has lost messages of a question. @param all the latest first @param until when it was repaired */
 export function hasLostMessages(
@@ -24,38 +23,37 @@ export function hasLostMessages(
   question: MessageQuestion,
   all: readonly KeptRecord[]
 ): boolean {
-  const before = beforeOf(end, all);
-  if (end.clientId !== question.clientId || !hasSubscribed(before, question)) return false;
-  if (end.since > question.at + question.precision) return hasDiscarded(end, question, all);
+  const { states, topics, at, precision } = question;
+  if (end.clientId !== question.clientId) return false;
+  const before = stateBefore(states, end);
+  const isLater = end.since > at + precision;
+  if (isSubscribed(isLater ? stateAt(states, at + precision) : before, topics) === false) return false;
+  if (isLater) return hasDiscarded(end, question);
   if (until === undefined || end.row.byDetail?.[end.detail ?? ''] !== undefined) return true;
-  const last = before.find(({ code }) => CONNECTIONS.test(code));
-  const isMissed = ({ code, topic, since, at }: KeptRecord) =>
-    code === 'no_subscribers' && question.topics.includes(topic ?? '') && since <= until && at >= end.at;
-  return last === undefined || last.at < end.at || all.some(isMissed);
+  if (before.awayBy === undefined || before.awayBy.at < end.at) return true;
+  const isMissed = ({ code, topic, since, at: last }: KeptRecord) =>
+    code === 'no_subscribers' && topics.includes(topic ?? '') && since <= until && last >= end.at;
+  return question.hasOtherReceivers() || all.some(isMissed); // what others have received is in no record
 }
 
 /** Tell whether a record is that of a message, or of messages, which waited for their receiver since the time of the question. */
-export function hasDiscarded(record: KeptRecord, question: MessageQuestion, all: readonly KeptRecord[]): boolean {
-  if (question.precision === Infinity || record.clientId !== question.clientId || !DISCARDS.test(record.code))
-    return false;
-  const last = beforeOf(record, all).find(({ code }) => CONNECTIONS.test(code));
-  return last?.code.startsWith('disconnected_') === true && last.at <= question.at + question.precision;
+export function hasDiscarded(record: KeptRecord, { states, clientId, at, precision }: MessageQuestion): boolean {
+  if (precision === Infinity || record.clientId !== clientId || record.row.isDiscard !== true) return false;
+  const { awayBy } = stateBefore(states, record);
+  return awayBy !== undefined && awayBy.at <= at + precision;
 }
 
-/** The records of the same client before a record, the latest first. */
-function beforeOf({ clientId, number }: KeptRecord, all: readonly KeptRecord[]): readonly KeptRecord[] {
-  return all.filter((one) => one.clientId === clientId && one.number < number);
-}
-
-/** Tell whether a session had a subscription to the topic; true also if its beginning is not recorded. @param before its records, the latest first */
-function hasSubscribed(before: readonly KeptRecord[], { topics, at, precision }: MessageQuestion): boolean {
-  const ended = new Set<string>();
-  for (const { code, topic, since } of before) {
-    if (code === 'connected') return false;
-    if (topic === undefined || since > at + precision) continue;
-    if (code === 'unsubscribed' || code === 'subscription_withdrawn') ended.add(topic);
-    if (code === 'subscribed' && !ended.delete(topic) && topics.some((each) => matches(innerFilter(topic), each)))
-      return true;
-  }
-  return true;
+/** Tell whether messages that were sent to a client before its connection was lost are not sent again. */
+export function hasLostConnection(
+  { clientId, number, at: lostAt }: KeptRecord,
+  { states, topics, clientId: receiver, at, precision }: MessageQuestion
+): boolean {
+  const before = stateBefore(states, { number, since: lostAt });
+  if (clientId !== receiver || isSubscribed(before, topics) === false) return false;
+  if (precision !== Infinity && at - precision > lostAt) return false;
+  if (subscriptionTo(before, topics)?.qos === 0) return true;
+  const next = states.find(({ by }) => {
+    return by !== undefined && by.number > number && /^(session_ended|connected|resumed)$/.test(by.row.change ?? '');
+  });
+  return next !== undefined && next.by?.row.change !== 'resumed';
 }

@@ -374,6 +374,12 @@ export const CAUSES = {
     (e) => `${begin(client(e))} has not acknowledged messages that were sent to it${because(e)}.`,
     'Make the client send PUBACK (QoS 1) or PUBREC and PUBCOMP (QoS 2), or raise its Receive Maximum and `maxInflight`.'
   ),
+  connection_lost: row(
+    'recorded',
+    (e) =>
+      `${begin(client(e))} did not answer before its connection was lost, and messages that were sent to it in that time may not have arrived${because(e)}.`,
+    'Publish and subscribe with QoS 1, in a session that is kept (session expiry interval): what was not acknowledged is then sent again. A shorter keep alive notices lost connections earlier.'
+  ),
   slow_consumer: row(
     'recorded',
     (e) => `The connection of ${client(e)} was closed, because it did not read its messages${because(e)}.`,

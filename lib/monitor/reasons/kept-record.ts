@@ -6,7 +6,7 @@ import type { RecordedCode, RecordedEntry } from './recorded.ts';
 export interface ReasonRecord {
   /** Number of the record. It is given again when an equal one is counted: the highest number is the latest record. */
   readonly number: number;
-  /** Time of the first one, in milliseconds since 1970. */
+  /** Time of the first one, in milliseconds since 1970; of a connection that was lost, of the last packet of its client. */
   readonly since: number;
   /** Time of the last one, in milliseconds since 1970. */
   readonly at: number;
@@ -41,6 +41,8 @@ export interface ReasonSubject {
   readonly detail?: string | undefined;
   /** Default 1. */
   readonly count?: number | undefined;
+  /** When it may have begun, in milliseconds since 1970; default: now. */
+  readonly since?: number | undefined;
 }
 
 /** Estimated memory of a record without its strings, in bytes: the object, and its places in the lists of its keys. */

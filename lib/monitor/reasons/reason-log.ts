@@ -173,13 +173,13 @@ export class ReasonLog {
   /** Record something else. */
   add(
     code: RecordedCode,
-    { clientId, publisher, topic, rule, qos = 0, address, detail, count = 1 }: ReasonSubject
+    { clientId, publisher, topic, rule, qos = 0, address, detail, count = 1, since }: ReasonSubject
   ): void {
     if (this.maxBytes === 0) return;
     this.#time.read(); // most events come from timers, closed sockets and the app, before a packet is read
     const short = (text: string | undefined) => (text === undefined ? undefined : cut(text));
     const rest = [short(clientId), short(rule), short(detail)] as const;
-    this.#add(code, short(topic), qos, short(publisher), ...rest, count, address);
+    this.#add(code, short(topic), qos, short(publisher), ...rest, count, address, this.#time.wallMs, since);
   }
 
   /** Note that the loss of a retained message is not recorded, because there are very many. */

@@ -11,6 +11,15 @@ import {
 } from '../../events/reasons.ts';
 import type { CauseCode } from './causes.ts';
 
+/** A change of the state of a client: `connected` begins a session, which `resumed` continues. */
+export type ClientChange = 'connected' | 'resumed' | 'disconnected' | 'session_ended' | 'subscribed' | 'unsubscribed';
+
+/**
+ * Something that lasts from one record to another one: the client is away; it has no subscription to a topic, or no right to receive it; a
+ * rule does not run.
+ */
+export type RecordedCondition = 'absence' | 'missing_subscription' | 'missing_right' | 'rule_stop';
+
 /** A row of `RECORDED`. */
 export interface RecordedEntry {
   /** Description for display. */
@@ -27,16 +36,28 @@ export interface RecordedEntry {
   readonly isRefusedConnect?: true;
   /** Set if `topic` is a topic filter. Such records are not found by a topic. */
   readonly isFilter?: true;
+  /** The change of the state of its client; absent: none. */
+  readonly change?: ClientChange;
+  /** The condition that begins; it is a cause until a record ends it. Absent: none, it is about a moment. */
+  readonly begins?: RecordedCondition;
+  /** The conditions of the same client, topic or rule that end; default: none. */
+  readonly ends?: readonly RecordedCondition[];
+  /** The code of a record that says more, if there is one of the same client and time. */
+  readonly repeats?: RecordedCode;
+  /** Set if messages that waited for the client were discarded. */
+  readonly isDiscard?: true;
+  /** Set if a topic lost its retained message. */
+  readonly isRetainedLoss?: true;
 }
 
-type Causes = Pick<RecordedEntry, 'cause' | 'causeOfReceiver' | 'byDetail'>;
+type Causes = Omit<RecordedEntry, 'about' | 'drop'>;
 
 /** The causes of the reasons for drops. */
 const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
-  no_subscribers: { cause: 'no_subscriber' },
-  expired: { cause: 'expired' },
+  no_subscribers: { cause: 'no_subscriber', begins: 'missing_subscription' },
+  expired: { cause: 'expired', isDiscard: true },
   queue_full: { cause: 'queue_full' },
-  queue_cleared: { cause: 'queue_cleared' },
+  queue_cleared: { cause: 'queue_cleared', isDiscard: true },
   total_queue_full: { cause: 'queue_full' },
   qos0_msg: {
     cause: 'offline_qos0',
@@ -52,7 +73,7 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
   topic_invalid: { cause: 'topic_not_allowed' },
   not_authorized: { cause: 'not_authorized', causeOfReceiver: 'right_withdrawn' },
   slow_consumer: { cause: 'slow_consumer' },
-  session_terminated: { cause: 'session_ended' },
+  session_terminated: { cause: 'session_ended', isDiscard: true },
   not_retained: { cause: 'retained_missing' },
   quota: { cause: 'memory_watermark' },
   store_failed: { cause: 'store_failed' },
@@ -60,16 +81,17 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
 };
 
 /** The causes of the ends of connections; the others are only part of a history. */
-const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, CauseCode>>> = {
-  banned: 'banned',
-  discarded: 'taken_over',
-  takeovered: 'taken_over',
-  expired: 'session_ended',
-  expired_token: 'token_expired',
-  kicked: 'kicked',
-  packet_too_large: 'packet_too_large',
-  reauthentication_failed: 'reauthentication_failed',
-  slow_consumer: 'slow_consumer'
+const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, Causes>>> = {
+  banned: { cause: 'banned', repeats: 'session_ended' },
+  discarded: { cause: 'taken_over', repeats: 'taken_over' },
+  takeovered: { cause: 'taken_over' },
+  expired: { cause: 'session_ended' },
+  expired_token: { cause: 'token_expired' },
+  keepalive_timeout: { cause: 'connection_lost' },
+  kicked: { cause: 'kicked', repeats: 'session_ended' },
+  packet_too_large: { cause: 'packet_too_large' },
+  reauthentication_failed: { cause: 'reauthentication_failed' },
+  slow_consumer: { cause: 'slow_consumer' }
 };
 
 /** The code of the record of a connection that ended. */
@@ -80,31 +102,58 @@ function refusal(about: string, cause: CauseCode): RecordedEntry {
 }
 
 function refusedConnect(why: string, cause: CauseCode): RecordedEntry {
-  return { about: `The client could not connect: ${why}.`, cause, isRefusedConnect: true };
+  return { about: `The client could not connect: ${why}.`, cause, isRefusedConnect: true, begins: 'absence' };
 }
 
 const ENDED = 'its session was ended, with its subscriptions and queued messages';
 
+/** A subscription, or all of a session, ended. */
+const SUBSCRIPTION_END = {
+  change: 'unsubscribed',
+  begins: 'missing_subscription',
+  ends: ['missing_right']
+} as const satisfies Causes;
+const SESSION_END = { ...SUBSCRIPTION_END, change: 'session_ended' } as const satisfies Causes;
+
 /** Records other than drops and ends of connections. */
 const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
-  connected: { about: 'The client connected.' },
-  resumed: { about: 'The client connected and resumed its session.' },
-  subscribed: { about: 'The client subscribed.', isFilter: true },
-  unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
+  connected: { about: 'The client connected.', change: 'connected', ends: ['absence'] },
+  resumed: { about: 'The client connected and resumed its session.', change: 'resumed', ends: ['absence'] },
+  subscribed: {
+    about: 'The client subscribed.',
+    isFilter: true,
+    change: 'subscribed',
+    ends: ['missing_subscription', 'missing_right']
+  },
+  unsubscribed: {
+    about: 'A subscription of the client ended.',
+    cause: 'unsubscribed',
+    isFilter: true,
+    ...SUBSCRIPTION_END
+  },
   subscription_withdrawn: {
     about: 'A subscription of the client was removed, because the client had lost the right to it.',
     cause: 'subscription_withdrawn',
-    isFilter: true
+    isFilter: true,
+    ...SUBSCRIPTION_END
   },
   right_withdrawn: {
     about: 'The client lost the right to a subscription, which was kept.',
     cause: 'right_withdrawn',
-    isFilter: true
+    isFilter: true,
+    begins: 'missing_right'
   },
-  right_restored: { about: 'The client got the right to a subscription again.', isFilter: true },
+  right_restored: {
+    about: 'The client got the right to a subscription again.',
+    isFilter: true,
+    ends: ['missing_right']
+  },
   session_ended: {
     about: 'The session of the client ended.',
     cause: 'session_ended',
+    ...SESSION_END,
+    isDiscard: true,
+    repeats: 'taken_over',
     byDetail: {
       // a longer session expiry interval would not have helped
       [DISCONNECT_REASONS.kicked.about]: { cause: 'kicked', detail: ENDED },
@@ -116,11 +165,20 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   token_expired: refusedConnect('its token has expired', 'token_expired'),
   banned: refusedConnect('it is banned', 'banned'),
   connection_limit: refusedConnect('a limit was reached', 'connection_limit'),
-  taken_over: { about: 'A connection with the same client id and Clean Start ended the session.', cause: 'taken_over' },
+  taken_over: {
+    about: 'A connection with the same client id and Clean Start ended the session.',
+    cause: 'taken_over',
+    ...SESSION_END
+  },
   will_dropped: { about: 'A will was deleted instead of being published.', cause: 'will_dropped' },
-  retained_deleted: { about: 'A retained message was deleted.', cause: 'retained_missing' },
-  retained_expired: { about: 'A retained message expired.', cause: 'retained_missing' },
-  subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
+  retained_deleted: { about: 'A retained message was deleted.', cause: 'retained_missing', isRetainedLoss: true },
+  retained_expired: { about: 'A retained message expired.', cause: 'retained_missing', isRetainedLoss: true },
+  subscribe_refused: {
+    about: 'A subscription was refused.',
+    cause: 'subscribe_refused',
+    isFilter: true,
+    begins: 'missing_subscription'
+  },
   acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
   acl_file_rule: refusal('A PUBLISH was refused by a rule of a list or file.', 'acl_file_rule'),
   client_rule: refusal('A PUBLISH was refused by a rule that the client got when it connected.', 'client_rule'),
@@ -140,8 +198,8 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
   store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
   memory_watermark: { about: 'A PUBLISH was refused: memory is short.', cause: 'memory_watermark', drop: 'quota' },
-  rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped' },
-  rule_started: { about: 'A rule that had stopped was started.' },
+  rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped', begins: 'rule_stop' },
+  rule_started: { about: 'A rule that had stopped was started.', ends: ['rule_stop'] },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
   target_refused: { about: 'The target of a rule did not accept a message.', cause: 'target_refused' }
@@ -195,8 +253,8 @@ export type RecordedCode = DropReason | DisconnectCode | OtherCode;
 export const RECORDED: Readonly<Record<RecordedCode, RecordedEntry>> = {
   ...fromTable(DROP_REASONS, (drop, { about }) => [drop, { about, drop, ...DROP_CAUSES[drop] }]),
   ...fromTable(DISCONNECT_REASONS, (reason, { about }) => {
-    const cause = DISCONNECT_CAUSES[reason];
-    return [`disconnected_${reason}`, { about, ...(cause === undefined ? {} : { cause }) }] as const;
+    const row: RecordedEntry = { about, change: 'disconnected', begins: 'absence', ...DISCONNECT_CAUSES[reason] };
+    return [`disconnected_${reason}`, row] as const;
   }),
   ...OTHERS
 };

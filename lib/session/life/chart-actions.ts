@@ -61,9 +61,12 @@ export class ChartActions implements SessionActions {
     ports.metrics.counts[Metric.clientDisconnected]++;
     const isWithout = LOST.has(ending.reason) && lifecycle.will === undefined;
     const detail = ending.why ?? (isWithout ? NO_WILL : undefined);
+    const isSilent = ending.reason === 'keepalive_timeout' && connection !== undefined;
+    const silentMs = isSilent ? ports.clock.monotonic() - connection.reader.lastReceivedMs : undefined;
     ports.reasons.add(`disconnected_${ending.reason}`, {
       clientId: client.clientId,
-      ...(detail === undefined ? {} : { detail })
+      ...(detail === undefined ? {} : { detail }),
+      ...(silentMs === undefined ? {} : { since: ports.clock.now() - silentMs })
     });
     if (ports.events.heard['client.disconnected'])
       ports.events.emit('client.disconnected', { client, reason: ending.reason, reasonCode: ending.reasonCode });

@@ -39,7 +39,7 @@ const CAUSE = objectOf({
 });
 const RECORD = objectOf({
   at: integer('When it happened, in milliseconds since 1970; of several the last one'),
-  since: integer('The time of the first one'),
+  since: integer('The time of the first one; of a lost connection, that of the last packet of its client'),
   code: oneOf(RECORDED_CODES, 'The event'),
   about: text('The event in a sentence'),
   count: integer('Number of times in a row'),
