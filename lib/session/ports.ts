@@ -91,6 +91,16 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     ): void;
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
     add(
+      code: 'receiver_refused',
+      subject: {
+        readonly clientId: string;
+        readonly publisher: string;
+        readonly topic: string;
+        readonly qos: QoS;
+        readonly detail: string;
+      }
+    ): void;
+    add(
       code: 'will_dropped',
       subject: {
         readonly publisher: string;

@@ -1,18 +1,45 @@
 import { errorText } from '../../base/errors.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import { cut } from '../../monitor/cut-text.ts';
-import type { DerivedCause } from '../../monitor/reasons/derived.ts';
+import { type DerivedCause, derived } from '../../monitor/reasons/derived.ts';
+import type { Session } from '../../session/session.ts';
 import type { Connectors } from '../configuration/connectors.ts';
 import { BRIDGE_PREFIX } from '../rights/bridge-access.ts';
 
-/** Name the bridge whose session is offline, with the last error of its connection. Other causes stay as they are. */
-export function withBridge(cause: DerivedCause, connectors: Pick<Connectors, 'get'>): DerivedCause {
-  const { code, evidence } = cause;
-  const { clientId, detail } = evidence;
-  if (code !== 'offline_queued' || typeof clientId !== 'string' || !clientId.startsWith(BRIDGE_PREFIX)) return cause;
+/** The question about a receiver that may be a bridge. */
+interface BridgeQuestion {
+  readonly topic: string;
+  readonly at: number;
+  readonly now: number;
+}
+
+/**
+ * Name the bridge whose session is offline, with the last error of its connection: in the cause that messages of the topic wait, or in one of
+ * its own. Other causes stay as they are.
+ * @param causes those of the session
+ * @param isSubscribed true if the session has a subscription to the topic
+ */
+export function withBridge(
+  causes: readonly DerivedCause[],
+  { client, outlet }: Session,
+  { topic, at, now }: BridgeQuestion,
+  isSubscribed: boolean,
+  connectors: Pick<Connectors, 'get'>
+): readonly DerivedCause[] {
+  const { clientId, disconnectedAt = -Infinity } = client;
+  if (!clientId.startsWith(BRIDGE_PREFIX) || outlet.isOnline) return causes;
   const bridge = clientId.slice(BRIDGE_PREFIX.length);
   const { isStarted = false, lastError } = connectors.get('bridge', bridge) ?? {};
-  const error = lastError === undefined ? '' : `; ${hideInText(errorText(lastError))}`;
-  const reason = isStarted ? error : '; it is stopped';
-  return { ...cause, evidence: { ...evidence, bridge, isStarted, detail: cut(`${detail}${reason}`) } };
+  const error = lastError === undefined ? undefined : hideInText(errorText(lastError));
+  const reason = isStarted ? error : 'it is stopped';
+  const detailed = (detail?: string) => cut([detail, reason].filter((part) => part !== undefined).join('; '));
+  const isWaiting = ({ code }: DerivedCause) => code === 'offline_queued';
+  if (causes.some(isWaiting) || !isSubscribed || disconnectedAt > at)
+    return causes.map((cause) => {
+      const { evidence } = cause;
+      if (!isWaiting(cause)) return cause;
+      return { ...cause, evidence: { ...evidence, bridge, isStarted, detail: detailed(`${evidence.detail}`) } };
+    });
+  const evidence = { topic: cut(topic), clientId: cut(clientId), bridge, isStarted, detail: reason && detailed() };
+  return [...causes, derived('bridge_disconnected', now, evidence)];
 }

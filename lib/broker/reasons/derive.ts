@@ -225,7 +225,8 @@ async function stateOf(session: Session, question: DeriveQuestion, state: Broker
   const { routing, access, publishing } = state;
   const sources = { routing, rights: access.deliveryRights, samples: publishing.shareSamples };
   const own = await receiverState(session, { ...question, matching }, sources);
-  const found = { ...own, causes: own.causes.map((cause) => withBridge(cause, state.kept.connectors)) };
+  const causes = withBridge(own.causes, session, question, matching.length > 0, state.kept.connectors);
+  const found = { ...own, causes };
   const retained = retainedCauses(question, session, matching, state.retainer, access.deliveryRights);
   const isQos = ({ code }: DerivedCause) => Number(code === 'qos_lowered'); // it concerns most subscriptions, so it is last
   if (session.outlet.feeds !== undefined) return { ...found, causes: [...found.causes, ...retained] }; // some still wait

@@ -39,8 +39,21 @@ const REPUBLISHING: readonly (readonly [RegExp, string])[] = [
   [/: topic name "/, 'Correct the topic of the action and the values in it: a topic name has no wildcards.']
 ];
 
+/** The beginning of the client ids of bridges. */
+const BRIDGE = '$bridge/';
+const isOfBridge = (clientId: Evidence[string]) => typeof clientId === 'string' && clientId.startsWith(BRIDGE);
+
+/** Advice if a bridge has no connection. */
+const RECONNECTING = ({ isStarted }: Evidence) =>
+  isStarted === false ? 'Start the bridge.' : 'Check the server, and the address and credentials of the bridge.';
+
 /** The values of the evidence, named as in the sentences. */
-const client = ({ clientId }: Evidence) => (clientId === undefined ? 'the receiver' : `client ${quote(clientId)}`);
+const client = ({ clientId }: Evidence) =>
+  clientId === undefined
+    ? 'the receiver'
+    : isOfBridge(clientId)
+      ? `bridge ${quote(`${clientId}`.slice(BRIDGE.length))}`
+      : `client ${quote(clientId)}`;
 const sender = ({ publisher }: Evidence) =>
   publisher === undefined ? 'the publisher' : publisher === '' ? 'the app' : `client ${quote(publisher)}`;
 const newcomer = (e: Evidence) =>
@@ -331,12 +344,14 @@ export const CAUSES = {
         ? `${begin(client(e))} is offline, and its messages wait in its queue${because(e)}.`
         : `Bridge ${quote(e.bridge)} is not connected to its server, and the messages for it wait in its queue${because(e)}.`,
     'Connect the client without Clean Start.',
-    ({ bridge, isStarted }) =>
-      bridge === undefined
-        ? undefined
-        : isStarted === false
-          ? 'Start the bridge.'
-          : 'Check the server, and the address and credentials of the bridge.'
+    (e) => (e.bridge === undefined ? undefined : RECONNECTING(e))
+  ),
+  bridge_disconnected: row(
+    'derived',
+    (e) =>
+      `${e.bridge === undefined ? 'The bridge' : `Bridge ${quote(e.bridge)}`} is not connected to its server${because(e)}.`,
+    'Check the server, and the address and credentials of the bridge.',
+    RECONNECTING
   ),
   queued: row(
     'derived',
@@ -352,7 +367,11 @@ export const CAUSES = {
   queue_full: row(
     'recorded',
     (e) => `The queue of ${client(e)} was full, so a message${toTopic(e)} was dropped${because(e)}.`,
-    'Make the client read faster, or raise `maxMqueueLen` and the limits of the backlog.'
+    'Make the client read faster, or raise `maxMqueueLen` and the limits of the backlog.',
+    ({ clientId }) =>
+      isOfBridge(clientId)
+        ? 'Restore the connection of the bridge, or raise its options `maxQueue` and `maxQueueBytes`.'
+        : undefined
   ),
   queue_cleared: row(
     'recorded',
@@ -396,6 +415,18 @@ export const CAUSES = {
       (until ?? deniedUntil) === undefined
         ? undefined
         : 'The client has the right again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
+  ),
+  receiver_refused: row(
+    'recorded',
+    (e) =>
+      isOfBridge(e.clientId)
+        ? `The server of ${client(e)} refused the message${toTopic(e)}${because(e)}.`
+        : `${begin(client(e))} received the message${toTopic(e)}, and refused it${because(e)}.`,
+    'The reason code is the answer of the client to the message: look it up in the client.',
+    ({ clientId }) =>
+      isOfBridge(clientId)
+        ? 'Allow the user of the bridge to publish to the topic at the server, where it begins with the `remotePrefix` of the bridge.'
+        : undefined
   ),
   deliver_hook: row(
     'recorded',

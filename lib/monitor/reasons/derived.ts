@@ -19,6 +19,7 @@ export type DerivedCode =
   | 'offline_no_session'
   | 'offline_qos0'
   | 'offline_queued'
+  | 'bridge_disconnected'
   | 'expired'
   | 'queued'
   | 'awaiting_acknowledgements'

@@ -198,6 +198,10 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
   store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
   memory_watermark: { about: 'A PUBLISH was refused: memory is short.', cause: 'memory_watermark', drop: 'quota' },
+  receiver_refused: {
+    about: 'The client refused a message in its acknowledgement.',
+    cause: 'receiver_refused'
+  },
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped', begins: 'rule_stop' },
   rule_started: { about: 'A rule that had stopped was started.', ends: ['rule_stop'] },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
@@ -240,6 +244,7 @@ export type OtherCode =
   | 'packet_too_large'
   | 'store_full'
   | 'memory_watermark'
+  | 'receiver_refused'
   | 'rule_stopped'
   | 'rule_started'
   | 'payload_invalid'

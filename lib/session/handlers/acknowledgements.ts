@@ -14,7 +14,7 @@ import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import { PUBACK, PUBCOMP, PUBREC, PUBREL, shortAck } from '../../packets/acks.ts';
 import { decodeAck } from '../../packets/decode.ts';
-import { ReasonCode } from '../../packets/reason-codes.ts';
+import { ReasonCode, reasonName } from '../../packets/reason-codes.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { Awaiting } from '../messages/inflight.ts';
 import type { Session } from '../session.ts';
@@ -39,7 +39,19 @@ function readAck(
     return id;
   }
   const { messageId, reasonCode } = decodeAck(cmd, buf, body, end, session.protocolVersion);
+  if (reasonCode >= 0x80 && (cmd === 'puback' || cmd === 'pubrec')) recordRefusal(session, cmd, messageId, reasonCode);
   return (reasonCode << 16) | messageId;
+}
+
+/** Record that the client refuses a message, as far as the message in flight is kept. */
+function recordRefusal(session: Session, cmd: 'puback' | 'pubrec', id: number, code: number): void {
+  const { outlet, ports, client } = session;
+  const { inflight } = outlet;
+  const message = inflight?.acknowledgeable(id) === Awaiting[cmd] ? inflight.messageOf(id) : undefined;
+  if (message === undefined) return;
+  const { topic, qos, clientId: publisher } = message;
+  const detail = `reason code 0x${code.toString(16)} (${reasonName(code)})`;
+  ports.reasons.add('receiver_refused', { clientId: client.clientId, publisher, topic, qos, detail });
 }
 
 export const onPuback: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { bridge } from '../../../adapters/bridge/index.ts';
 import { type ArrivalQuestion, type Broker, type Cause, createBroker, memoryStore } from '../../../lib/index.ts';
-import { server } from '../../bridge/pair.ts';
+import { Pair, server } from '../../bridge/pair.ts';
 import { FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE } from '../../rules/support.ts';
 import { until } from '../../support/until.ts';
 
@@ -396,6 +396,57 @@ describe('A bridge that is not connected', () => {
     assert.equal(stopped.remedy, 'Start the bridge.');
     link.close();
     await near.stop();
+  });
+});
+
+describe('A bridge that loses messages', () => {
+  it('names a full queue with the options of the bridge, and that the bridge is not connected', async () => {
+    const { broker: far, url } = await server();
+    await far.stop();
+    const near = await createBroker().start();
+    const out = [{ filter: 'up/#', qos: 1 }] as const;
+    const link = bridge(near, { name: 'north', url, out, maxQueue: 2, backOff: 1, maxBackOff: 2 });
+    await until(() => link.lastError !== undefined);
+    for (let number = 1; number <= 3; number++) await near.publish(`up/${number}`, 'x', { qos: 1 });
+    for (const question of [{ topic: 'up/1' }, { topic: 'up/1', clientId: '$bridge/north' }]) {
+      const [full, offline, ...others] = (await near.monitor.why(question)).causes;
+      assert.match(full.text, /^The queue of bridge "north" was full, so a message to topic "up\/1" was dropped/);
+      assert.match(full.remedy, /`maxQueue` and `maxQueueBytes`/);
+      assert.match(offline.text, /^Bridge "north" is not connected to its server: .*ECONNREFUSED/);
+      assert.match(offline.remedy, /^Check the server/);
+      assert.deepEqual([full.code, offline.code, others], ['queue_full', 'bridge_disconnected', []]);
+    }
+    await link.stop();
+    const [, stopped] = (await near.monitor.why({ topic: 'up/1' })).causes;
+    assert.equal(stopped.text, 'Bridge "north" is not connected to its server: it is stopped.');
+    link.close();
+    await near.stop();
+  });
+
+  it('names the reason code with which the server of the bridge has refused a message', async () => {
+    for (const qos of [1, 2] as const) {
+      await using pair = await Pair.open({ name: 'north', out: [{ filter: 'up/#', qos }] });
+      const { near, far, link } = pair;
+      far.hook('authorizePublish', () => false);
+      await near.publish('up/1', 'x', { qos });
+      await until(() => link.counters.refused === 1 && link.size === 0);
+      for (const question of [{ topic: 'up/1' }, { topic: 'up/1', clientId: '$bridge/north' }]) {
+        const { isComplete, causes } = await near.monitor.why(question);
+        assert.deepEqual(
+          causes.map(({ code, text }) => [code, text]),
+          [
+            [
+              'receiver_refused',
+              'The server of bridge "north" refused the message to topic "up/1": reason code 0x87 (not authorized).'
+            ]
+          ]
+        );
+        assert.match(causes[0].remedy, /^Allow the user of the bridge/);
+        assert.equal(isComplete, true);
+      }
+      const other = await near.monitor.why({ topic: 'up/2', clientId: '$bridge/north' });
+      assert.deepEqual(other.causes, [], 'another topic');
+    }
   });
 });
 
