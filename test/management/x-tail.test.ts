@@ -54,6 +54,21 @@ describe('The tail over REST', () => {
     await device.disconnect();
   });
 
+  it('names the rule that has published a message, as retained messages do', async () => {
+    await using broker = await startBroker();
+    await using server = await serveManagement(broker);
+    const params = { target_topic: 'out', payload_tmpl: 'hot', target_qos: 0 };
+    await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "in"', actions: [{ name: 'republish', params }] });
+    const stream = await open(server.port, { filter: '#' });
+    await broker.publish('in', 'x');
+    const rows = await stream.next(2);
+    assert.deepEqual(Object.fromEntries(rows.map(({ data }) => [data.topic, data.from_rule])), {
+      in: undefined,
+      out: { kind: 'rule', id: 'r' }
+    });
+    await stream.cancel();
+  });
+
   it('shows payloads in the form that is asked for, at most 4,096 bytes of each', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);

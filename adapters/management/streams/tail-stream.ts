@@ -5,6 +5,7 @@
 import type { Clock, Tail, TailPart, TailRecord } from '../../../lib/index.ts';
 import type { EventPayload } from './event-fields.ts';
 import { HEARTBEAT, HEARTBEAT_MS, ServerSentEvents, WRITTEN_AT_ONCE } from './server-sent-events.ts';
+import { shownRule } from './shown-rule.ts';
 
 /** Minimum interval between two writes. */
 const INTERVAL_MS = 100;
@@ -115,11 +116,11 @@ function missedIn({ skipped, overflowed, unchecked, failed, error }: TailPart): 
 
 /** The fields of a row of a tail: its columns, and the payload under a name that tells its form, as in events. */
 function tailFields(row: TailRecord, payload: EventPayload): object {
-  const { at, columns, payloadBytes } = row;
+  const { at, columns, payloadBytes, rule } = row;
   const props =
     columns.pub_props === undefined ? undefined : { pub_props: plainProperties(columns.pub_props as object) };
   if (payloadBytes === undefined) return { at, ...columns, ...props };
-  return { at, ...columns, ...props, ...payloadIn(row, payload), payload_bytes: payloadBytes };
+  return { at, ...columns, ...props, ...shownRule(rule), ...payloadIn(row, payload), payload_bytes: payloadBytes };
 }
 
 function payloadIn(row: TailRecord, form: EventPayload): object | undefined {

@@ -2,6 +2,7 @@ import { ruleBehind } from '../../../../lib/adapter.ts';
 import type { Message } from '../../../../lib/index.ts';
 import { isUtf8 } from '../../../rest/index.ts';
 import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
+import { shownRule } from '../../streams/shown-rule.ts';
 
 /** The encoding of a payload. */
 export const ENCODING = optional(
@@ -60,7 +61,7 @@ export function shownMessage(message: Message, encoding?: 'plain' | 'base64') {
     at: timestamp,
     ...(clientId === '' ? {} : { from_clientid: clientId }),
     ...(username === undefined ? {} : { from_username: username }),
-    ...(rule && { from_rule: { kind: rule.kind === 'rule' ? 'rule' : 'stream_rule', id: rule.id } as const }),
+    ...shownRule(rule),
     payload_size: payload.length,
     payload: payload.toString(written === 'plain' ? 'utf8' : 'base64'),
     encoding: written,
