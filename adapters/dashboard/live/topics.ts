@@ -62,6 +62,8 @@ class Row implements LiveRow {
   readonly #payload: Buffer | undefined;
   readonly #newTopics: NewTopics;
   #count = 0;
+  /** Number of messages with retain. */
+  #retained = 0;
   readonly #rate: Rate;
   /** A new row is shown once, because the page may still have the rate of an earlier one: -1. */
   #shown = -1;
@@ -85,6 +87,7 @@ class Row implements LiveRow {
   readonly #see = ({ message }: Published): void => {
     this.#count++;
     const { topic, qos, retain, bytes, payloadAt } = message;
+    if (retain) this.#retained++;
     this.#newTopics.add(topic);
     this.#last = { topic, qos, retain, at: this.#broker.clock.now() };
     this.#payloadBytes = bytes - payloadAt;
@@ -104,6 +107,7 @@ class Row implements LiveRow {
       filter: this.filter,
       topic: topic.slice(0, SHOWN_CHARACTERS),
       count: this.#count,
+      retained: this.#retained,
       rate,
       ...last,
       payload,

@@ -28,8 +28,9 @@ interface Detail {
 
 /** A topic or a topic filter: its retained message, its messages, and its subscriptions. */
 export function TopicDetail({ topic, version, onChange }: Detail) {
-  if (topic === '') return <p class="panel aside">{P.select}</p>;
   const isFilter = /[+#]/.test(topic) || topic.startsWith('$share/');
+  const live = useLatest(topic === '' || isFilter ? undefined : topic);
+  if (topic === '') return <p class="panel aside">{P.select}</p>;
   return (
     <div class="detail">
       <h2 class="detail-title">
@@ -40,15 +41,25 @@ export function TopicDetail({ topic, version, onChange }: Detail) {
           <a href={hrefOf('why', { topic })}>{P.why}</a>
         </p>
       )}
-      {!isFilter && <Retained topic={topic} version={version} onChange={onChange} />}
-      {!isFilter && <Latest topic={topic} />}
+      {!isFilter && <Retained topic={topic} version={version} live={live} onChange={onChange} />}
+      {!isFilter && <Latest topic={topic} live={live} />}
       <Subscribers topic={topic} isFilter={isFilter} />
     </div>
   );
 }
 
-function Retained({ topic, version, onChange }: Detail) {
-  const { value, error, reload } = useLoaded(topic, (signal) =>
+/** The messages of a topic while it is shown. */
+function useLatest(topic: string | undefined): LiveTopic | undefined {
+  const [live, setLive] = useState<LiveTopic>();
+  useWatch('topic', topic === undefined ? undefined : { kind: 'topics', topics: [topic] }, (data) => {
+    const row = ((data.rows ?? []) as readonly LiveTopic[]).find(({ filter }) => filter === topic);
+    if (row !== undefined) setLive((before) => (before?.filter === topic ? { ...before, ...row } : row)); // a new stream begins without a message
+  });
+  return live?.filter === topic ? live : undefined;
+}
+
+function Retained({ topic, version, live, onChange }: Detail & { readonly live: LiveTopic | undefined }) {
+  const { value, error, reload, refresh } = useLoaded(topic, (signal) =>
     get('/x/retained/{topic}', { params: { topic }, query: { encoding: 'base64' }, signal })
   );
   const loadedAt = useRef(version);
@@ -57,6 +68,10 @@ function Retained({ topic, version, onChange }: Detail) {
     loadedAt.current = version;
     reload();
   }, [version]);
+  const { retained = 0 } = live ?? {};
+  useEffect(() => {
+    if (retained > 0) refresh(); // it was replaced or deleted
+  }, [retained]);
   const isNone = error instanceof RequestError && error.status === 404;
   const path = `/x/retained/${encodeURIComponent(topic)}`;
   return (
@@ -93,7 +108,7 @@ function Retained({ topic, version, onChange }: Detail) {
       ) : value === undefined ? (
         <p class="loading">{T.shell.loading}</p>
       ) : (
-        <>
+        <Growing>
           <PayloadView of={{ ...value, topic, contentType: value.properties.content_type }} />
           <Facts
             rows={[
@@ -111,7 +126,7 @@ function Retained({ topic, version, onChange }: Detail) {
               ...propertiesOf(value.properties)
             ]}
           />
-        </>
+        </Growing>
       )}
     </section>
   );
@@ -148,12 +163,7 @@ function propertiesOf(properties: Properties): [string, preact.ComponentChildren
 }
 
 /** The messages while the page is open. */
-function Latest({ topic }: { readonly topic: string }) {
-  const [live, setLive] = useState<LiveTopic>();
-  useWatch('topic', { kind: 'topics', topics: [topic] }, (data) => {
-    const row = ((data.rows ?? []) as readonly LiveTopic[]).find(({ filter }) => filter === topic);
-    if (row !== undefined) setLive((before) => ({ ...before, ...row })); // a new stream begins without a message
-  });
+function Latest({ topic, live }: { readonly topic: string; readonly live: LiveTopic | undefined }) {
   return (
     <section class="panel">
       <div class="head">

@@ -35,6 +35,8 @@ const P = T.topics;
 export interface LiveTopic {
   readonly filter: string;
   readonly count: number;
+  /** Number of messages with retain. */
+  readonly retained?: number;
   readonly rate: number;
   readonly topic?: string;
   readonly qos?: number;
