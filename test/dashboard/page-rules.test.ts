@@ -154,7 +154,7 @@ describe('Rules', () => {
 
 describe('The example of an event for a test', () => {
   const COLUMNS = [
-    { name: 'clientid', example: 'c' },
+    { name: 'clientid', example: 'c_of_the_interface' },
     { name: 'topic', example: 't/a' },
     { name: 'payload', example: '{"msg": "hello"}' },
     { name: 'qos', example: 1 },
@@ -171,7 +171,7 @@ describe('The example of an event for a test', () => {
     assert.deepEqual(
       example('SELECT payload.a.b AS b, payload.t, clientid FROM "s/+/#"', ['payload', 'clientid'], 's/+/#'),
       {
-        clientid: 'c',
+        clientid: 'client-1',
         topic: 's/1/1',
         payload: { a: { b: 1 }, t: 1 }
       }
@@ -221,7 +221,7 @@ describe('The example of an event for a test', () => {
     const sql = 'SELECT payload.value AS value, topic, clientid FROM "sensors/#" WHERE payload.value > 20';
     const event = exampleEvent(sql, COLUMNS, ['payload', 'topic', 'clientid'], 'sensors/#');
     const rule = await compileRule(sql);
-    assert.deepEqual(rule.run(event).outputs, [{ value: 21, topic: 'sensors/1', clientid: 'c' }]);
+    assert.deepEqual(rule.run(event).outputs, [{ value: 21, topic: 'sensors/1', clientid: 'client-1' }]);
   });
 
   it('takes any text, also one that is nested deeply', () => {

@@ -24,6 +24,13 @@ const ELEMENT = 'item';
 const MAX_ELEMENTS = 10;
 /** Steps of a path; a longer one is left out. */
 const MAX_STEPS = 16;
+/** The names in examples. Those of the interface are historical. */
+const NAMES: Readonly<Record<string, string>> = {
+  clientid: 'client-1',
+  username: 'user-1',
+  from_clientid: 'client-2',
+  from_username: 'user-2'
+};
 /** The value of a member that is compared with nothing. */
 const ANY_VALUE = 1;
 
@@ -50,7 +57,7 @@ export function exampleEvent(
   for (const { name, example } of columns) {
     const isShown = isAll ? typeof example !== 'object' : read.includes(name);
     if (name === 'topic' && filter !== undefined) event.topic = found.topic ?? topicOf(filter);
-    else if (isShown) event[name] = shownValue(name, found[name], example);
+    else if (isShown) event[name] = shownValue(name, found[name], NAMES[name] ?? example);
   }
   return event;
 }
