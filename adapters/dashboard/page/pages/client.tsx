@@ -49,11 +49,10 @@ export function Page() {
         {value && !isGone && (
           <CopyAs request={{ path: `/x/sessions/${encodeURIComponent(id)}` }} ctl={['sessions', 'show', '--', id]} />
         )}
-        {value && !isGone && <Actions id={id} session={value} onDone={changed} />}
-        {isGone && ban.value === undefined && <BanClient id={id} client={undefined} onDone={changed} />}
-        {ban.value && <LiftBan as={ban.value.as} who={ban.value.who} label={T.access.liftTitle} onDone={changed} />}
+        {value && !isGone && <Actions id={id} session={value} ban={ban} onDone={changed} />}
+        {isGone && <BanOrLift id={id} client={undefined} ban={ban} onDone={changed} />}
       </Head>
-      {isGone && <Gone id={id} isBanned={ban.value !== undefined} />}
+      {isGone && <Gone id={id} isBanned={!!ban.value} />}
       {!isGone && value !== undefined && <Content id={id} session={value} onDone={reload} />}
       {!isGone && error !== undefined && <Problem error={error} onRetry={reload} />}
       {value === undefined && error === undefined && <p class="loading">{T.shell.loading}</p>}
@@ -95,6 +94,8 @@ function State({ session: { client } }: { readonly session: SessionRow }) {
   );
 }
 
+type BanState = ReturnType<typeof useBan>;
+
 /** The properties of what is shown of a client with a session. */
 interface ClientProps {
   readonly id: string;
@@ -102,7 +103,20 @@ interface ClientProps {
   readonly onDone: () => void;
 }
 
-function Actions({ id, session, onDone }: ClientProps) {
+/** Bans a client, or lifts the ban that it has. Nothing can be done before it is known which. */
+function BanOrLift({ id, client, ban, onDone }: Parameters<typeof BanClient>[0] & { readonly ban: BanState }) {
+  const { value, isLoading } = ban;
+  if (value) return <LiftBan as={value.as} who={value.who} label={T.access.liftTitle} onDone={onDone} />;
+  if (value === undefined && isLoading)
+    return (
+      <button type="button" class="danger" disabled>
+        {C.ban}
+      </button>
+    );
+  return <BanClient id={id} client={client} onDone={onDone} />;
+}
+
+function Actions({ id, session, ban, onDone }: ClientProps & { readonly ban: BanState }) {
   const path = `/clients/${encodeURIComponent(id)}`;
   return (
     <>
@@ -110,7 +124,7 @@ function Actions({ id, session, onDone }: ClientProps) {
         {C.why}
       </a>
       <TraceClient id={id} />
-      <BanClient id={id} client={session.client} onDone={onDone} />
+      <BanOrLift id={id} client={session.client} ban={ban} onDone={onDone} />
       <Action
         name="kick"
         label={C.kick}

@@ -8,7 +8,7 @@ import type { SessionRow } from './row.ts';
 
 const C = T.client;
 
-/** The ban that refuses a client. Undefined: there is none. @param session undefined: only its client id is known */
+/** The ban that refuses a client. Null: there is none; undefined: it is not known. @param session undefined: only its client id is known */
 export function useBan(id: string, session: SessionRow | undefined) {
   const known = useRef(session?.client);
   if (session !== undefined) known.current = session.client; // also after its session has ended
@@ -16,7 +16,7 @@ export function useBan(id: string, session: SessionRow | undefined) {
   const given = (text: string) => (text === 'undefined' ? undefined : text);
   return useLoaded(`${id} ${username} ${ip_address}`, async (signal, isBackground) => {
     const query = { _clientid: id, _username: given(username), _peerhost: given(ip_address) };
-    return (await getPage('/banned', { query, signal, isBackground })).data.at(0);
+    return (await getPage('/banned', { query, signal, isBackground })).data.at(0) ?? null;
   });
 }
 
@@ -37,8 +37,8 @@ export function useChanged(load: () => void): () => void {
 }
 
 /** The mark of a client that is banned. */
-export function Banned({ ban }: { readonly ban: { readonly until: number | string } | undefined }) {
-  if (ban === undefined) return null;
+export function Banned({ ban }: { readonly ban: { readonly until: number | string } | null | undefined }) {
+  if (!ban) return null;
   const { until } = ban;
   return <Badge kind="bad">{typeof until === 'number' ? C.bannedUntil(timeText(until * 1000)) : C.bannedAlways}</Badge>;
 }
