@@ -89,6 +89,36 @@ describeConsole('The pages of the console', (served) => {
     await tab.close();
   });
 
+  it('offers a ban or its end only when it is known which, also for a client without a session', async () => {
+    const { broker } = served;
+    await broker.access.banned.create({ kind: 'clientId', who: 'banned-before' });
+    const tab = await served.open('clients');
+    const { page } = tab;
+    const ban = page.getByRole('button', { name: 'Ban', exact: true });
+    let answer = () => {};
+    const isAsked = new Promise<void>((resolve) => {
+      const held = new Promise<void>((go) => (answer = go));
+      void page.route(/\/banned\?/, async (route) => {
+        resolve();
+        await held;
+        await route.continue();
+      });
+    });
+    await page.goto(`${served.base}/client?id=banned-before`);
+    await isAsked;
+    await ban.waitFor();
+    assert.equal(await ban.isDisabled(), true);
+    answer();
+    await page.getByRole('button', { name: 'Lift' }).waitFor();
+    assert.equal(await ban.count(), 0);
+    await page.unroute(/\/banned\?/);
+    await broker.access.banned.delete('clientId', 'banned-before');
+    await page.goto(`${served.base}/client?id=meter-1`);
+    await ban.and(page.locator(':enabled')).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
   it('publishes a message, and shows a topic as its messages come', async () => {
     const tab = await served.open('topics?topic=live%2Fvalue');
     const { page } = tab;
@@ -106,6 +136,15 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
     await page.getByRole('button', { name: 'Delete' }).waitFor();
     await inner.waitFor();
+    // the retained message follows what others publish, also if the last message of a second is not retained
+    const retained = page.locator('.detail .panel', { has: page.getByRole('heading', { name: 'Retained message' }) });
+    const publish = (payload: string, retain: boolean) => served.broker.publish('live/value', payload, { retain });
+    await Promise.all([publish('kept later', true), publish('not kept', false)]);
+    await retained.locator('pre', { hasText: 'kept later' }).waitFor();
+    await publish('', true);
+    await page.getByText('This topic has no retained message').waitFor();
+    await publish('kept again', true);
+    await retained.locator('pre', { hasText: 'kept again' }).waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('This topic has no retained message').waitFor();
@@ -167,6 +206,8 @@ describeConsole('The pages of the console', (served) => {
     await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByText('The rule was saved').waitFor();
     await page.getByRole('heading', { name: 'warm running' }).waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'Target Topic warm/rooms' }).waitFor();
+    assert.equal(await page.getByText('target_topic').count(), 0);
     assert.equal((await served.broker.rules.get('warm'))?.actions.length, 1);
     assert.deepEqual(tab.faults, []);
     await tab.close();

@@ -235,7 +235,7 @@ describeConsole(
       assert.equal(await dialog.getByLabel(/Resource ID/).inputValue(), 'target');
       assert.equal(await dialog.getByLabel(/^Path/).inputValue(), '/typed');
       await dialog.getByRole('button', { name: 'Apply' }).click();
-      await page.locator('.rule-actions li', { hasText: '$resource target' }).waitFor();
+      await page.locator('.rule-actions li', { hasText: 'Resource ID target' }).waitFor();
       assert.deepEqual(tab.faults, []);
       await tab.close();
     });

@@ -25,14 +25,20 @@ export function Facts({
 /** Pairs that are shown of an object. */
 const MAX_PAIRS = 6;
 
-/** The first properties of something, with their values, as text in a row of a list. */
-export function Pairs({ of: values }: { readonly of: object }) {
+/** The first properties of something, with their values, as text in a row of a list. @param labels of properties, as forms have them */
+export function Pairs({
+  of: values,
+  labels = {}
+}: {
+  readonly of: object;
+  readonly labels?: Readonly<Record<string, string>>;
+}) {
   const pairs = Object.entries(values);
   return (
     <span class="pairs">
       {pairs.slice(0, MAX_PAIRS).map(([name, value]) => (
         <span key={name}>
-          <span class="pair-name">{name}</span>{' '}
+          <span class="pair-name">{labels[name] ?? name}</span>{' '}
           <Name of={typeof value === 'string' ? value : JSON.stringify(value)} max={80} />
         </span>
       ))}

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import type { DataOf } from '../../../../management/client/index.ts';
 import { get } from '../../app/requests.ts';
 import { missingIn, outputsOf, type ParamSpec, wildcardTopicIn } from '../../model/rules.ts';
 import { forAdministrators } from '../../parts/confirm.tsx';
@@ -13,6 +14,9 @@ import { Edit } from './resources.tsx';
 const R = T.rules;
 /** The parameter that names the resource of an action. */
 const RESOURCE = '$resource';
+
+/** A type of actions, with its parameters. */
+type ActionType = DataOf<'hosted', 'GET', '/actions'>[number];
 
 /** An action of a rule, with changes that are not saved yet. */
 export interface ActionDraft {
@@ -32,6 +36,11 @@ export function Actions({
   readonly onChange: (actions: readonly ActionDraft[]) => void;
 }) {
   const [edited, setEdited] = useState<number>();
+  const { value: types, isLoading } = useLoaded('actions', (signal) => get('/actions', { signal }));
+  const labelsOf = (name: string) => {
+    const params = (types?.find((one) => one.name === name)?.params ?? {}) as Readonly<Record<string, ParamSpec>>;
+    return Object.fromEntries(Object.entries(params).map(([param, { title }]) => [param, title?.en || param]));
+  };
   return (
     <div class="rule-actions">
       <h3>{R.actions}</h3>
@@ -39,7 +48,7 @@ export function Actions({
       <ul>
         {actions.map(({ name, params }, index) => (
           <li key={index}>
-            <b>{name}</b> <Pairs of={params} />
+            <b>{name}</b> {!isLoading && <Pairs of={params} labels={labelsOf(name)} />}
             <Warnings action={{ name, params }} statement={statement} />
             <button type="button" class="small" {...forAdministrators()} onClick={() => setEdited(index)}>
               {R.change}
@@ -61,6 +70,7 @@ export function Actions({
       {edited !== undefined && (
         <ActionDialog
           action={actions[edited]}
+          types={types ?? []}
           statement={statement}
           onClose={() => setEdited(undefined)}
           onSave={(action) => {
@@ -107,18 +117,19 @@ function Warnings({
 
 function ActionDialog({
   action,
+  types,
   statement,
   onSave,
   onClose
 }: {
   readonly action: ActionDraft | undefined;
+  readonly types: readonly ActionType[];
   readonly statement: string;
   readonly onSave: (action: ActionDraft) => void;
   readonly onClose: () => void;
 }) {
-  const { value } = useLoaded('actions', (signal) => get('/actions', { signal }));
   const [name, setName] = useState(action?.name ?? 'republish');
-  const type = value?.find((one) => one.name === name);
+  const type = types.find((one) => one.name === name);
   const present = action?.name === name ? action : undefined;
   const needsResource = type?.params[RESOURCE] !== undefined;
   const resources = useResources(type?.types ?? [], present?.params[RESOURCE]);
@@ -130,7 +141,7 @@ function ActionDialog({
             name: 'name',
             label: R.action,
             type: 'choice',
-            choices: (value ?? []).map((one) => [one.name, one.title.en || one.name])
+            choices: types.map((one) => [one.name, one.title.en || one.name])
           }}
           value={name}
           onChange={setName}
