@@ -106,7 +106,7 @@ interface ClientProps {
 /** Bans a client, or lifts the ban that it has. Nothing can be done before it is known which. */
 function BanOrLift({ id, client, ban, onDone }: Parameters<typeof BanClient>[0] & { readonly ban: BanState }) {
   const { value, isLoading } = ban;
-  if (value) return <LiftBan as={value.as} who={value.who} label={T.access.liftTitle} onDone={onDone} />;
+  if (value) return <LiftBan as={value.as} who={value.who} label={T.access.liftTitle} kind="" onDone={onDone} />;
   if (value === undefined && isLoading)
     return (
       <button type="button" class="danger" disabled>

@@ -9,11 +9,13 @@ export function LiftBan({
   as,
   who,
   label = A.lift,
+  kind = 'small',
   onDone
 }: {
   readonly as: string;
   readonly who: string;
   readonly label?: string;
+  readonly kind?: string;
   readonly onDone: () => void;
 }) {
   const path = `/banned/${as}/${encodeURIComponent(who)}`;
@@ -21,6 +23,7 @@ export function LiftBan({
     <Removal
       path={path}
       label={label}
+      kind={kind}
       title={A.liftTitle}
       of={who}
       text={A.liftText}

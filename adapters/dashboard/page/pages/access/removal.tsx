@@ -3,7 +3,7 @@ import { request } from '../../app/requests.ts';
 import { Action } from '../../parts/confirm.tsx';
 import { T } from '../../texts.ts';
 
-/** A button in a row, which deletes the item of the row. */
+/** A button that deletes an item; it is small, as in the row of the item. */
 export function Removal({
   path,
   label = T.access.remove,
@@ -21,13 +21,14 @@ export function Removal({
   readonly done: string;
   readonly onDone: () => void;
   readonly prevented?: string | undefined;
+  readonly kind?: string;
   readonly children?: ComponentChildren;
 }) {
   return (
     <Action
+      kind="small"
       {...props}
       label={label}
-      kind="small"
       isDangerous={isDangerous}
       run={() => request('POST', '/x/delete', { body: { path } })}
     />
