@@ -11,7 +11,7 @@ import type { StreamRulesApi, StreamsApi } from '../../streams/api.ts';
 import type { StreamsHost } from '../../streams/host.ts';
 import type { StreamService } from '../../streams/service.ts';
 import type { SinkAction } from '../../streams/sinks/sink-action.ts';
-import type { SinkType } from '../../streams/types.ts';
+import type { Properties, SinkType } from '../../streams/types.ts';
 
 /** The tables in the store. */
 export const STREAMS_TABLE = '$streams';
@@ -70,6 +70,15 @@ export class Streams {
       filters.push(...topicFilters(DATASOURCE));
     }
     return filters.length === 0 ? undefined : filters;
+  }
+
+  /** Tell whether a rule publishes at this broker. @param isTarget selects the topics, which may be templates */
+  publishesTo(id: string, isTarget: (template: unknown) => boolean): boolean {
+    const { actions = [] } = this.rulesById.get(id)?.definition ?? {};
+    return actions.flatMap(Object.entries<Properties>).some(([type, { topic, server, connectionSelector }]) => {
+      if (type.toLowerCase() !== 'mqtt' || connectionSelector !== undefined || !isTarget(topic)) return false;
+      return server === undefined || server === '' || this.#host.isOwn(`${server}`);
+    });
   }
 
   /** The sinks, as actions of broker rules. */

@@ -48,14 +48,15 @@ export function inOrder(
     Number(
       question.precision !== Infinity && one.cause.kind !== 'derived' && distance(one, question) > question.precision
     );
-  const all = [...found, ...others.map((one) => ({ ...derivedOf(one), isOtherwise: true }))].toSorted(
+  const all = [...found, ...others.map((one) => ({ ...derivedOf(one), isOtherwise: true }))];
+  const ordered = all.toSorted(
     (a, b) =>
-      overIn(found, a) - overIn(found, b) ||
+      overIn(all, a) - overIn(all, b) ||
       isFar(a) - isFar(b) ||
       rankOf(a, question) - rankOf(b, question) ||
-      distanceIn(found, a, question) - distanceIn(found, b, question)
+      distanceIn(all, a, question) - distanceIn(all, b, question)
   );
-  return folded(all);
+  return folded(ordered);
 }
 
 /**

@@ -18,7 +18,8 @@ import type { SessionIndex } from '../sessions/session-index.ts';
 import { withBridge } from './bridge-state.ts';
 import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
-import { publishingCauses, type RuleSources, ruleCauses } from './rule-causes.ts';
+import { type RuleSources, ruleCauses } from './rule-causes.ts';
+import { publishingCauses } from './rule-outputs.ts';
 import {
   connectedWill,
   delayedCauses,

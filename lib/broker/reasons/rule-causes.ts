@@ -14,9 +14,10 @@ import { innerFilter, matches } from '../../topics/topic.ts';
 import type { Rules } from '../computing/rules.ts';
 import type { Streams } from '../computing/streams.ts';
 import type { RuleFeature } from '../features/rule-feature.ts';
+import { isTarget, publishesTo } from './rule-targets.ts';
 
 /** A question about a rule. */
-interface RuleQuestion {
+export interface RuleQuestion {
   readonly rule: string;
   /** The topic name as messages have it. */
   readonly topic: string;
@@ -45,9 +46,6 @@ const RESOURCE = 'resource:';
 const ACTION = '$action:';
 /** Maximum number of entries of outboxes that are compared with a rule (about 5 ms). */
 const MAX_ENTRIES = 100_000;
-/** Maximum number of rules whose actions are compared with a topic (about 5 ms), and of those that are named. */
-const MAX_RULES = 10_000;
-const MAX_PUBLISHING = 5;
 
 /** When a rule was created, in milliseconds since 1970; -Infinity: before the broker started, or there is none. */
 export function ruleCreatedAt(rule: string, { rules, streams }: Pick<RuleSources, 'rules' | 'streams'>): number {
@@ -176,61 +174,13 @@ async function ofOutput(
     .map(({ at, topic, columns }) =>
       sampled('where_false', at, { rule: cut(rule), topic, detail: `${shown(columns)}, so it has published nothing` })
     );
-  const evidence = { ...otherwise.evidence, detail: cut(`it publishes to this topic; ${otherwise.evidence.detail}`) };
-  return { causes, otherwise: [{ ...otherwise, evidence }], isComplete: false };
+  return { causes, otherwise: [ofPublishing(otherwise)], isComplete: false };
 }
 
-/**
- * The causes that a rule which publishes to a topic has published nothing, because its condition was not met: of each rule the last example.
- * Targets that may be any topic are left out.
- */
-export function publishingCauses(
-  { topic, publisher, at: time, precision }: Pick<RuleQuestion, 'topic' | 'publisher' | 'at' | 'precision'>,
-  { rules }: Pick<RuleSources, 'rules'>
-): DerivedCauses {
-  const causes: DerivedCause[] = [];
-  let left = MAX_RULES;
-  for (const [id, rule] of rules.byId) {
-    if (left-- === 0 || causes.length === MAX_PUBLISHING) return { causes, isComplete: false };
-    if (!publishesTo(rule.definition, topic, true)) continue;
-    const samples = rule.samples.rejected.filter(
-      ({ at, clientId }) => Math.abs(at - time) <= precision && isBy(publisher, clientId)
-    );
-    const last = samples.at(-1);
-    if (last === undefined) continue;
-    const detail = `${shown(last.columns)}; the rule publishes to ${JSON.stringify(cut(topic))}`;
-    const evidence = { rule: cut(id), topic: last.topic, detail: cut(detail) };
-    causes.push({ ...sampled('where_false', last.at, evidence), count: samples.length });
-  }
-  return { causes, isComplete: true };
-}
-
-/** An action, or one that replaces it. */
-interface Publishing {
-  readonly name: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly fallbacks: readonly Publishing[];
-}
-
-/**
- * Tell whether an action of a rule publishes to a topic, as far as its template tells.
- * @param isNamed leave out templates without a part of a name, which may be any topic
- */
-function publishesTo(
-  { actions }: { readonly actions: readonly Publishing[] },
-  topic: string,
-  isNamed = false
-): boolean {
-  return actions.some(({ name, params, fallbacks }) => {
-    const { target_topic: target } = params;
-    const [head, ...rest] = typeof target === 'string' && name === 'republish' ? target.split(/\$\{[^}]*\}/) : [];
-    const end = rest.at(-1);
-    const isTarget =
-      head !== undefined &&
-      (end === undefined ? topic === head : topic.startsWith(head) && topic.endsWith(end)) &&
-      !(isNamed && /^\/*$/.test(`${head}${end ?? ''}`));
-    return isTarget || publishesTo({ actions: fallbacks }, topic, isNamed);
-  });
+/** The cause that a rule does not read a topic to which it publishes. */
+function ofPublishing(cause: DerivedCause): DerivedCause {
+  const { evidence } = cause;
+  return { ...cause, evidence: { ...evidence, detail: cut(`it publishes to this topic; ${evidence.detail}`) } };
 }
 
 /** The cause that a rule reads other topics. */
@@ -251,7 +201,7 @@ function readsTopic(names: readonly string[], topic: string): boolean {
   return names.some((name) => OF_MESSAGES.test(name) || (!name.startsWith('$events/') && matches(name, topic)));
 }
 
-function isBy(publisher: string | undefined, clientId: string | undefined): boolean {
+export function isBy(publisher: string | undefined, clientId: string | undefined): boolean {
   return publisher === undefined || clientId === undefined || clientId === cut(publisher);
 }
 
@@ -270,8 +220,13 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
   const { state, text } = await rules.status(rule);
   if (state !== 'connected' && !isPast) return only(text);
   const filters = await streams.topicsOf(rule);
-  if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic)))
-    return { causes: [unmatched({ ...known, topic: cut(topic) }, filters, now)], isComplete: true };
+  if (filters !== undefined && !filters.some((filter) => matches(innerFilter(filter), topic))) {
+    const other = unmatched({ ...known, topic: cut(topic) }, filters, now);
+    const isOutput = streams.publishesTo(rule, (template) => isTarget('mqtt', template, topic));
+    return isOutput
+      ? { causes: [], otherwise: [ofPublishing(other)], isComplete: false }
+      : { causes: [other], isComplete: true };
+  }
   const { rejected } = await rules.samples(rule);
   const causes = rejected
     .filter((one) => one.topic === undefined || one.topic === cut(topic))
@@ -283,12 +238,12 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
   return { causes, isComplete: false }; // an input of a stream rule is sampled about once a second
 }
 
-function sampled(...[code, at, evidence]: Parameters<typeof derived>): DerivedCause {
+export function sampled(...[code, at, evidence]: Parameters<typeof derived>): DerivedCause {
   return { ...derived(code, at, evidence), kind: 'sampled' };
 }
 
 /** Values in one line: `payload.t = 75, clientid = "a"`. */
-function shown(values: Readonly<Record<string, unknown>>): string {
+export function shown(values: Readonly<Record<string, unknown>>): string {
   const parts = Object.entries(values).map(([name, value]) => `${name} = ${encodeJson(value as Value)}`);
   return cut(parts.length === 0 ? 'all values are absent' : parts.join(', '));
 }

@@ -28,6 +28,8 @@ export type DerivedCode =
   | 'rule_stopped'
   | 'from_unmatched'
   | 'where_false'
+  | 'payload_invalid'
+  | 'function_failed'
   | 'target_refused'
   | 'row_late';
 
@@ -39,8 +41,9 @@ export type DerivedCode =
  */
 export interface DerivedCause {
   readonly code: DerivedCode;
-  readonly kind: 'derived' | 'sampled';
-  /** Milliseconds since 1970: of an example its time, otherwise the time of the question. */
+  /** `recorded`: of a rule that should have published the message. */
+  readonly kind: 'derived' | 'sampled' | 'recorded';
+  /** Milliseconds since 1970: of an example or a record its time, otherwise the time of the question. */
   readonly at: number;
   /** Number of messages or subscriptions; 1 if they are not counted. */
   readonly count: number;

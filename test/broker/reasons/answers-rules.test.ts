@@ -493,4 +493,66 @@ describe('The topic to which a rule publishes', () => {
       'another cause is found'
     );
   });
+
+  it('names the stops and errors of the rule that publishes there, to a receiver whose question names no rule', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    broker.on('error', () => undefined);
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe('out/#', { qos: 1 });
+    const question = { topic: 'out/hot', clientId: 'panel' };
+    const end = 'the rule publishes to "out/hot".';
+    const sql = 'SELECT abs(payload) AS t FROM "in/#"';
+    await broker.rules.create({ id: 'hot', sql, actions: [republish('out/hot', 'x')] });
+    await clock.advance('1m');
+    await broker.rules.update('hot', { isEnabled: false });
+    assert.deepEqual(await textsOf(broker, question), [`Rule "hot" is not running: it is disabled; ${end}`]);
+    await clock.advance('1m');
+    const during = clock.now() - 30_001;
+    await broker.rules.update('hot', { isEnabled: true });
+    assert.deepEqual(await textsOf(broker, question), [
+      `Rule "hot" was not running until 2026-01-01T00:02:00.000Z: it was disabled; ${end}`
+    ]);
+    assert.deepEqual(await textsOf(broker, { ...question, at: during }), [
+      `Rule "hot" is not running: it is disabled; ${end}`
+    ]);
+    assert.deepEqual(await textsOf(broker, { ...question, at: during - 60_000 }), [], 'before the stop');
+    await clock.advance('1m');
+    await broker.publish('in/1', 'text');
+    await clock.advance(1);
+    const [failed, stopped] = (await broker.monitor.why(question)).causes;
+    assert.deepEqual([failed.code, failed.kind, failed.evidence.topic], ['function_failed', 'recorded', 'in/1']);
+    assert.match(failed.text, /^A function of rule "hot" failed: .*; the rule publishes to "out\/hot"\.$/);
+    assert.equal(stopped.code, 'rule_stopped');
+    assert.deepEqual(await textsOf(broker, { ...question, clientId: undefined, topic: 'out/cold' }), []);
+  });
+
+  it('names the rule over streams whose sink publishes there, and why it has not', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe('out/#', { qos: 1 });
+    const question = { topic: 'out/7/hot', clientId: 'panel' };
+    const { rules } = broker.streams;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="in/+", FORMAT="json")');
+    const mqtt = { topic: 'out/{{.t}}/hot' };
+    await rules.create({ id: 'hot', sql: 'SELECT t FROM s WHERE t > 80', actions: [{ mqtt }] });
+    await rules.create({ id: 'far', sql: 'SELECT t FROM s WHERE t > 80', actions: [{ log: {} }] });
+    const { causes, isComplete } = await broker.monitor.why(question);
+    assert.deepEqual([causes, isComplete], [[], false], 'its inputs are only sampled');
+    await broker.publish('in/1', '{"t": 10}');
+    await clock.advance('1s');
+    assert.deepEqual(await textsOf(broker, question), [
+      'The condition of rule "hot" was not met: t = 10; the rule publishes to "out/7/hot".'
+    ]);
+    await rules.stop('hot');
+    const [first] = await textsOf(broker, question);
+    assert.equal(
+      first,
+      'Rule "hot" is not running: it was stopped by an operator or the app; the rule publishes to "out/7/hot".'
+    );
+    await rules.start('hot');
+    const [other] = (await broker.monitor.why({ ...question, rule: 'hot' })).causes;
+    assert.equal(other.code, 'rule_stopped');
+  });
 });
