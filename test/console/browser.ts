@@ -117,3 +117,8 @@ export async function visit(tab: Tab, url: string): Promise<void> {
   `);
   await settled(tab);
 }
+
+/** Open a view without loading the page again. Parts that it has in common with the one before are opened again, too. */
+export async function reopen(tab: Tab, base: string, view: string): Promise<void> {
+  for (const address of ['no-view', view]) await visit(tab, `${base}/${address}`);
+}

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { bridges } from 'embermq/bridge';
 import { webhooks } from 'embermq/webhook';
-import { settled } from './browser.ts';
+import { reopen } from './browser.ts';
 import { describeConsole, HOSTILE_NAMES, type ServedConsole } from './setup.ts';
 import { connectUnread } from './views.ts';
 
@@ -110,8 +110,7 @@ describeConsole(
       const tab = await served.open('');
       const { page } = tab;
       for (const [path, shown] of VIEWS) {
-        await page.goto(`${served.base}/${path}`);
-        await settled(tab);
+        await reopen(tab, served.base, path);
         if (shown !== undefined) {
           const name = page.locator('main').getByText(shown).filter({ visible: true });
           await assert.doesNotReject(name.first().waitFor(), path);
@@ -188,7 +187,7 @@ describeConsole(
       const tab = await served.open('clients');
       const { page } = tab;
       for (const name of NAMES) {
-        await page.goto(`${served.base}/clients`);
+        await reopen(tab, served.base, 'clients');
         await page.locator(`main a[href*="client?id="]`).first().waitFor();
         const links = page.locator('main tbody a');
         const ids = await links.evaluateAll((found) => found.map((one) => one.getAttribute('href') ?? ''));

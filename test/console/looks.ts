@@ -1,7 +1,7 @@
 // All views in all looks: both themes, and a phone.
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
-import { settled, visit } from './browser.ts';
+import { reopen, settled } from './browser.ts';
 import { describeConsole, IS_LONG, seriousFindings } from './setup.ts';
 import { fillViews, VIEWS } from './views.ts';
 
@@ -25,7 +25,7 @@ describeConsole('The looks of all views', (served) => {
         await page.setViewportSize(size);
         await page.emulateMedia({ colorScheme });
         if (look > 0) await settled(tab);
-        else for (const address of ['no-view', view]) await visit(tab, `${served.base}/${address}`); // the parts of one view are opened again, too
+        else await reopen(tab, served.base, view);
         const name = `${view} ${colorScheme} ${size.width}`;
         if (IS_LONG || at % LOOKS.length === look) assert.deepEqual(await seriousFindings(tab), [], name);
         const width = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');

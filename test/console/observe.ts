@@ -1,6 +1,7 @@
 // The pages that show topics, clients and messages, in a real browser.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { visit } from './browser.ts';
 import { describeConsole, seriousFindings } from './setup.ts';
 
 describeConsole('Observing topics, clients and messages', (served) => {
@@ -137,7 +138,7 @@ describeConsole('Observing topics, clients and messages', (served) => {
       if (!broker.sessions.has(name)) await broker.connect({ clientId: name });
       const client = broker.sessions.get(name);
       await (await broker.connect({ clientId: 'writer' })).publish(name, 'kept', { retain: true });
-      await page.goto(`${served.base}/clients?_like_clientid=`);
+      await visit(tab, `${served.base}/no-view`);
       const index = names.indexOf(name);
       const query = new URLSearchParams({ id: name, tab: 'chart' });
       const address = `${new URL(served.base).pathname}/client${name.length > 600 ? '#' : '?'}${query}`;
@@ -160,7 +161,7 @@ describeConsole('Observing topics, clients and messages', (served) => {
       await dialog.getByRole('button', { name: 'Kick' }).click();
       await page.getByText('There is no session with this client id').waitFor();
       assert.equal(client.state, 'gone', `name ${index}`);
-      await page.goto(`${served.base}/topics`);
+      await visit(tab, `${served.base}/topics`);
       await page.getByRole('textbox', { name: 'Topic or topic filter' }).fill(name);
       await page.getByRole('button', { name: 'Show', exact: true }).click();
       await page.locator('.detail pre').filter({ hasText: 'kept' }).waitFor();

@@ -5,7 +5,7 @@ import { protobufFormat } from 'embermq/streams/protobuf';
 import type { Page } from 'playwright-core';
 import { FakePlugins } from '../streams-api/fake-plugins.ts';
 import { startConsole } from '../support/dashboard.ts';
-import { logIn, openTab, settled } from './browser.ts';
+import { logIn, openTab, reopen, settled } from './browser.ts';
 import { describeConsole, type ServedConsole, seriousFindings } from './setup.ts';
 
 /** Replace the statement in the editor. */
@@ -383,7 +383,7 @@ function declareTests(served: ServedConsole): void {
       for (const view of [
         ...['', 'streams', 'tables', 'sources&type=mqtt', 'sinks&type=mqtt', 'connections', 'schemas', 'transfer']
       ]) {
-        await page.goto(`${served.base}/stream-rules?tab=${view}`);
+        await reopen(tab, served.base, `stream-rules?tab=${view}`);
         await page.locator('.tabs').waitFor();
         await settled(tab);
         for (const name of [/^Add/, /^Export$/, /^Import$/, /^Delete$/, /^Change$/])

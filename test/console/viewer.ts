@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { exportConfiguration } from 'embermq';
-import { settled, type Tab, visit } from './browser.ts';
+import { reopen, settled, type Tab, visit } from './browser.ts';
 import { describeConsole } from './setup.ts';
 import { fillViews, VIEWS } from './views.ts';
 
@@ -28,11 +28,11 @@ const pressNext = (pressed: readonly string[]) => `
 `;
 
 /** Press each button of a view that can be pressed, and those that are there afterwards. */
-async function pressAll(tab: Tab, url: string): Promise<string[]> {
+async function pressAll(tab: Tab, base: string, view: string): Promise<string[]> {
   const { page } = tab;
+  const url = `${base}/${view}`;
   const pressed: string[] = [];
-  await page.goto(url);
-  await settled(tab);
+  await reopen(tab, base, view);
   while (pressed.length < MAX_BUTTONS) {
     const label = await page.evaluate<string | undefined>(pressNext(pressed));
     if (label === undefined) return pressed;
@@ -81,7 +81,7 @@ describeConsole('A viewer of the console', (served) => {
         wrong.push(`${new URL(page.url()).pathname}: ${name} ${response.status()}`);
     });
     let count = 0;
-    for (const view of VIEWS) count += (await pressAll(tab, `${served.base}/${view}`)).length;
+    for (const view of VIEWS) count += (await pressAll(tab, served.base, view)).length;
     assert.ok(count > 30, `${count} buttons`);
     assert.deepEqual(wrong, []);
     assert.deepEqual((await exportConfiguration(served.broker)).sections, first.sections);
@@ -95,8 +95,7 @@ describeConsole('A viewer of the console', (served) => {
   it('reads at each button that is not for viewers why it cannot be pressed', async () => {
     const tab = await served.open('client?id=meter-1', 'bob');
     for (const view of ['client?id=meter-1', 'access?tab=rules', 'access?tab=users', 'rule?id=hot', 'stream-rule']) {
-      await tab.page.goto(`${served.base}/${view}`);
-      await settled(tab);
+      await reopen(tab, served.base, view);
       const prevented = tab.page.locator('main button:is(:disabled, [aria-disabled="true"])');
       await prevented.first().waitFor();
       const buttons = await prevented.evaluateAll((found) =>
