@@ -43,7 +43,7 @@ interface AccessHost {
   rulesChanged(): void;
   /** Called when hooks were added or removed. */
   hooksChanged(): void;
-  /** Called when a ban was made. */
+  /** Called when a ban was made. @returns the number of clients that were disconnected (option `banDisconnects`) */
   banned(ban: Ban): number;
   /** Disconnect the clients that a ban is about. @returns their number */
   enforced(ban: Ban): number;

@@ -15,7 +15,7 @@ export interface RuledClient extends ClientInfo {
 export interface FoundAccessRule {
   readonly by: 'records' | 'client' | 'source';
   /** Name of the source. */
-  readonly source?: string;
+  readonly source?: string | undefined;
   readonly rule: DecidingAccessRule;
 }
 
@@ -187,22 +187,25 @@ export class AccessRules {
   /**
    * The times at which these rules denied the messages of a topic to a client, as far as removed ones are kept. Rules of a source that has
    * none now count after those of other sources, and the rules of the client as always in use.
+   * @param textOf describes a rule
    */
-  denials(client: RuledClient, topic: string): Denials {
+  denials(client: RuledClient, topic: string, textOf: (rule: UsedRule) => string): Denials {
     const names = [...this.#sets.keys(), ...this.#lastSets.keys()];
     const placeOf = (source: string) => 2 + (names.includes(source) ? names.indexOf(source) : names.length);
-    const used = (rules: readonly ReadAccessRule[], place: number): UsedRule[] =>
-      rules.map((rule) => ({ rule, place, since: rule.usedSince, until: Infinity }));
+    const used = (rules: readonly ReadAccessRule[], place: number, source?: string): UsedRule[] => {
+      const by = source === undefined ? 'records' : 'source';
+      return rules.map((rule) => ({ rule, by, source, place, since: rule.usedSince, until: Infinity }));
+    };
     const ofSources = [...this.#sets, ...this.#lastSets].flatMap(([source, set]) =>
-      used(set.matching(client, topic), placeOf(source))
+      used(set.matching(client, topic), placeOf(source), source)
     );
     const own = client.rules?.find(client, 'subscribe', topic, false);
     const rules = [
       ...used(this.records.matching(client, topic), 0),
-      ...(own === undefined ? [] : [{ rule: own, place: 1, since: -Infinity, until: Infinity }]),
+      ...(own === undefined ? [] : [{ rule: own, by: 'client', place: 1, since: -Infinity, until: Infinity } as const]),
       ...ofSources,
       ...this.#history.used(client, topic, (source) => (source === undefined ? 0 : placeOf(source)))
     ];
-    return { times: denialsOf(rules), knownSince: this.#history.knownSince };
+    return { times: denialsOf(rules, textOf), knownSince: this.#history.knownSince };
   }
 }

@@ -67,19 +67,20 @@ export class Deciders {
     return BUILT_IN.get(reasonCode) ?? INVALID_FILTER;
   }
 
-  #ruled({ by, source, rule }: FoundAccessRule): Decider {
-    let decider = this.#ofRules.get(rule);
+  #ruled(found: FoundAccessRule): Decider {
+    let decider = this.#ofRules.get(found.rule);
     if (decider === undefined) {
-      const { content, order } = rule;
-      if (by === 'records') decider = new Decider('acl_record', { rule: content });
-      else {
-        const code = by === 'client' ? 'client_rule' : 'acl_file_rule';
-        decider = new Decider(code, { source, rule: content, index: order });
-      }
-      this.#ofRules.set(rule, decider);
+      decider = deciderOf(found);
+      this.#ofRules.set(found.rule, decider);
     }
     return decider;
   }
+}
+
+/** The decider of a refusal by a rule. */
+export function deciderOf({ by, source, rule: { content, order } }: FoundAccessRule): Decider {
+  if (by === 'records') return new Decider('acl_record', { rule: content });
+  return new Decider(by === 'client' ? 'client_rule' : 'acl_file_rule', { source, rule: content, index: order });
 }
 
 /** The reason that a refusal gives to the operator. */

@@ -1,7 +1,8 @@
 import type { Publisher } from '../packets/message.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
-import type { AccessRules, RuledClient } from './access-rules.ts';
+import type { AccessRules, FoundAccessRule, RuledClient } from './access-rules.ts';
+import { deciderOf } from './deciders.ts';
 import type { Denials, PastRights } from './rule-set.ts';
 
 /** The superusers among the records; see `CredentialRecords`. */
@@ -99,7 +100,8 @@ export class DeliveryRights implements ReceivingRights, PastRights {
 
   denials(client: Receiver, topic: string): Denials {
     if (client.isSuperuser) return { times: [], knownSince: -Infinity };
-    return this.#rules.denials(client as unknown as RuledClient, topic.slice(client.mountpoint.length));
+    const textOf = (rule: FoundAccessRule) => deciderOf(rule).text;
+    return this.#rules.denials(client as unknown as RuledClient, topic.slice(client.mountpoint.length), textOf);
   }
 
   get rechecksRetained(): boolean {

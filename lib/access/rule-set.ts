@@ -2,7 +2,7 @@
 // Nothing is noted for that when a message is routed: a rule knows since when it is in use, the last removed rules are
 // kept, and the rule that decided at each time is found when the question is asked.
 
-import type { RuleAction } from '../records/access-rule.ts';
+import type { DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Receiver } from '../routing/receiving-rights.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { ReadAccessRule, Subject } from './rule.ts';
@@ -225,6 +225,8 @@ interface Denial {
   readonly since: number;
   /** `Infinity`: it still is. */
   readonly until: number;
+  /** The rule that denied it, for operators. */
+  readonly detail: string;
 }
 
 /** The times at which a topic was denied to a client. */
@@ -243,7 +245,10 @@ export interface PastRights {
 
 /** A rule in the time in which it was in use. */
 export interface UsedRule {
-  readonly rule: Pick<ReadAccessRule, 'isAllow' | 'order'>;
+  readonly rule: DecidingAccessRule;
+  /** Origin of the rule, with the name of its source if there is one. */
+  readonly by: 'records' | 'client' | 'source';
+  readonly source?: string | undefined;
   /** The set that contains it, or did: sets are evaluated in the order of these numbers. */
   readonly place: number;
   readonly since: number;
@@ -304,12 +309,15 @@ export class RuleHistory {
   used(client: Subject, topic: string, placeOf: (source: string | undefined) => number): UsedRule[] {
     return this.#removed
       .filter(({ rule }) => rule.appliesTo(client) && rule.matches(client, topic))
-      .map(({ rule, source, until }) => ({ rule, place: placeOf(source), since: rule.usedSince, until }));
+      .map(({ rule, source, until }) => {
+        const by = source === undefined ? 'records' : 'source';
+        return { rule, by, source, place: placeOf(source), since: rule.usedSince, until };
+      });
   }
 }
 
-/** The times at which the first of the rules that were in use denied. */
-export function denialsOf(rules: readonly UsedRule[]): Denial[] {
+/** The times at which the first of the rules that were in use denied. @param textOf describes a rule */
+export function denialsOf(rules: readonly UsedRule[], textOf: (rule: UsedRule) => string): Denial[] {
   const ordered = rules.toSorted((a, b) => a.place - b.place || a.rule.order - b.rule.order).slice(0, MAX_COMPARED);
   const times = [...new Set(ordered.flatMap(({ since, until }) => [since, until]))].sort((a, b) => a - b);
   const denials: Denial[] = [];
@@ -317,9 +325,10 @@ export function denialsOf(rules: readonly UsedRule[]): Denial[] {
     const first = ordered.find((one) => one.since <= since && since < one.until);
     if (first === undefined || first.rule.isAllow) continue;
     const last = denials.at(-1);
-    const isSame = last?.until === since;
+    const detail = textOf(first);
+    const isSame = last?.until === since && last.detail === detail;
     if (isSame) denials.pop();
-    denials.push({ since: isSame ? last.since : since, until: times[index + 1] });
+    denials.push({ since: isSame ? last.since : since, until: times[index + 1], detail });
   }
   return denials;
 }

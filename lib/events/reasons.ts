@@ -239,5 +239,13 @@ export const QOS0_REFUSALS = {
 /** The detail of the record of a connection that was lost, and whose client had no will. */
 export const NO_WILL = 'it had no will';
 
+/** The reasons for which a will is deleted, as in the cause `will_dropped`; if the client disconnected itself, there is none. */
+export const WILL_DROPS = {
+  kicked: 'the app or an operator disconnected the client without publishing it',
+  stopped: 'the broker was stopped',
+  notAccepted: 'the connection ended before it was accepted',
+  returned: 'the client connected again before its Will Delay had passed'
+} as const;
+
 /** The disconnections that count as lost connections. */
 export const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);

@@ -248,6 +248,7 @@ async function* withMetrics(
 /** The answer to the question why a message did not arrive. */
 interface Explained {
   readonly is_complete: boolean;
+  readonly known_since?: number;
   readonly causes: readonly object[];
 }
 
@@ -308,10 +309,11 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
   })),
   why: {
     ...changing(({ at }) => ({ at: at === undefined ? undefined : timeOf(at as string) })),
-    output({ is_complete: isComplete, causes }: Explained, { note }) {
+    output({ is_complete: isComplete, known_since: since, causes }: Explained, { note }) {
       if (causes.length === 0) note('no cause was found');
       if (!isComplete)
         note('there may be other causes: records of that time are no longer kept, or not everything was searched');
+      if (since !== undefined) note(`all records about it are kept since ${new Date(since).toISOString()}`);
       return causes;
     },
     line: causeLine

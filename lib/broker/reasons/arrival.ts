@@ -94,7 +94,9 @@ export class Arrival {
     const causes = inOrder(found, derived.otherwise ?? [], question);
     const isKnown = !hasLost && !hasUnknownLoss(all, question) && this.#hasRecordsOf(question);
     const isComplete = unnamed.isAll && derived.isComplete && isKnown && causes.length <= MAX_CAUSES;
-    return { isComplete, causes: causes.slice(0, MAX_CAUSES) };
+    const { maxBytes } = this.#services.reasons;
+    const known = maxBytes === 0 ? {} : { knownSince: this.#knownSince(question) };
+    return { isComplete, ...known, causes: causes.slice(0, MAX_CAUSES) };
   }
 
   /** The forms of the topic: the second one if the receiver has a mount point, and the publisher perhaps the same one. */
@@ -191,7 +193,8 @@ export class Arrival {
       recordsOfRule: (id: string) => this.#ofPresentRules(this.#services.reasons.records({ rule: id })),
       formerFilters: () => this.#formerFilters(question),
       endedAt: () => this.#endedAt(question),
-      lostAt: () => this.#lostAt(question)
+      lostAt: () => this.#lostAt(question),
+      unseenSince: () => this.#unseenSince(question)
     };
     const found = await deriveCauses({ ...given, ...form }, this.#state);
     if (other === undefined || found.causes.length > 0) return found;
@@ -289,6 +292,20 @@ export class Arrival {
     return { records, isAll: true };
   }
 
+  /** Since when all records about a question are kept, in milliseconds since 1970. */
+  #knownSince(question: CheckedQuestion): number {
+    const { reasons: log } = this.#services;
+    return Math.round(Math.max(this.#since, ...keysOf(question).map((keys) => log.lostAt(keys))));
+  }
+
+  /** The time since which a publisher would be known, if it has never connected since then; undefined: it has, or it is not known. */
+  #unseenSince({ publisher, at }: CheckedQuestion): number | undefined {
+    const { reasons: log } = this.#services;
+    if (publisher === undefined || publisher === '' || log.maxBytes === 0 || at < this.#since) return undefined;
+    const isKnown = log.lostAt({ client: publisher }) !== -Infinity || !log.records({ client: publisher }).next().done;
+    return isKnown ? undefined : Math.round(this.#since);
+  }
+
   /** Tell whether the records of the time of the question are kept; of a question without a time, all. */
   #hasRecordsOf(question: CheckedQuestion): boolean {
     const { reasons: log } = this.#services;
@@ -316,7 +333,8 @@ function isRecorded({ code, evidence }: DerivedCause, recorded: readonly TimedCa
   if (rule !== undefined && (waiting !== undefined || since !== undefined)) return false; // outputs that wait, a stopped feature
   return recorded.some(({ cause, until }) => {
     const isSame = until === undefined || Math.abs(until - Number(end)) < REVIEW_MS;
-    return isSame && cause.code === code && cause.evidence.clientId === clientId;
+    const isOfTopic = code === 'retained_missing' && cause.evidence.clientId === undefined; // for any receiver
+    return isSame && cause.code === code && (isOfTopic || cause.evidence.clientId === clientId);
   });
 }
 

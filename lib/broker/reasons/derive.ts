@@ -27,6 +27,7 @@ import {
   noWill,
   retainedCauses,
   rewrittenCauses,
+  unseenPublisher,
   willCauses
 } from './topic-state.ts';
 
@@ -75,6 +76,8 @@ export interface DeriveQuestion {
   formerFilters(): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */
   lostAt(): number | undefined;
+  /** The time since which the publisher would be known, if it has never connected since then, in milliseconds since 1970. */
+  unseenSince(): number | undefined;
   /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */
   endedAt(): number | undefined;
 }
@@ -93,7 +96,14 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
   const delayed = delayedCauses(question, state.delayed);
   const wills = willCauses(question, state.sessions);
   const found = await ofReceiver(question, state);
-  const waiting = [...delayed.causes, ...wills.causes, ...limitedCauses(question, state.sessions)];
+  const limited = limitedCauses(question, state.sessions);
+  const isNamed = question.publisher !== undefined;
+  const waiting = [
+    ...delayed.causes,
+    ...wills.causes,
+    ...(isNamed ? limited.causes : []),
+    ...unseenPublisher(question, state.sessions)
+  ];
   const isFound = question.rule !== undefined || waiting.length + found.causes.length > 0;
   const publishing = isFound ? NOTHING : publishingCauses(question, state.kept);
   return {
@@ -103,11 +113,13 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
         ? []
         : [
             ...publishing.causes,
+            ...(isNamed ? [] : limited.causes), // they may publish other topics
             ...(found.otherwise ?? []),
             ...connectedWill(question, state.sessions),
             ...noWill(question)
           ],
-    isComplete: delayed.isComplete && wills.isComplete && found.isComplete && publishing.isComplete
+    isComplete:
+      delayed.isComplete && wills.isComplete && limited.isComplete && found.isComplete && publishing.isComplete
   };
 }
 

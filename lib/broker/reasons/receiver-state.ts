@@ -103,9 +103,9 @@ function rightCauses(matched: Matched, rights: ReceivingRights & PastRights): De
       : since < at + precision && until > at - precision
   );
   if (found === undefined) return { causes: [], isComplete };
-  if (found.until === Infinity) return { causes: [because('the access rules deny the topic')], isComplete };
-  const begin = Number.isFinite(found.since) ? ` from ${timeOf(found.since)}` : '';
-  const detail = `the access rules denied the topic${begin} until ${timeOf(found.until)}`;
+  if (found.until === Infinity) return { causes: [because(found.detail)], isComplete };
+  const begin = Number.isFinite(found.since) ? `from ${timeOf(found.since)} ` : '';
+  const detail = `${found.detail}, in use ${begin}until ${timeOf(found.until)}`;
   const deniedUntil = found.until;
   const more = precision === Infinity ? { deniedUntil, until: deniedUntil } : { deniedUntil };
   return { causes: [because(detail, more)], isComplete };

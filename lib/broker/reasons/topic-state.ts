@@ -16,6 +16,8 @@ import type { DeriveQuestion } from './derive.ts';
 /** Maximum number of sessions whose wills are compared with the topic (about 5 ms), and of wills that are named. */
 const MAX_SESSIONS = 100_000;
 const MAX_WILLS = 10;
+/** Maximum number of publishers above a rate limit that are named. */
+const MAX_PUBLISHERS = 10;
 
 /** The messages to a topic that are still delayed. */
 export function delayedCauses({ topic, publisher, now }: DeriveQuestion, delayed: DelayedMessages): DerivedCauses {
@@ -56,18 +58,36 @@ export function rewrittenCauses(
   return [derived('rewritten', now, { ...known, filter: cut(subscribed), to: cut(subscribed), detail })];
 }
 
-/** The publisher exceeds a rate limit now, so that its messages wait in its connection. */
-export function limitedCauses({ publisher, now, isPast }: DeriveQuestion, sessions: SessionIndex): DerivedCause[] {
-  if (isPast) return [];
-  const session = publisher === undefined ? undefined : sessions.get(publisher);
-  const pauses = session?.connection?.reader.pauses ?? 0;
-  if (session === undefined || (pauses & Pause.rate) === 0) return [];
-  const { publishLimit, rateLimit } = session.client.agreement.zone;
-  const limits = Object.entries({ publishLimit, rateLimit }).flatMap(([name, limit]) =>
-    limit === undefined ? [] : [`\`${name}\` of its zone is ${limit.amount} in ${limit.perMs / 1000} s`]
-  );
-  const detail = limits.length === 0 ? 'that of all clients of its zone' : limits.join(', and ');
-  return [derived('publish_limited', now, { publisher: cut(session.client.clientId), detail })];
+/** The publisher, or any if none is named, exceeds a rate limit now, so that its messages wait in its connection. */
+export function limitedCauses({ publisher, now, isPast }: DeriveQuestion, sessions: SessionIndex): DerivedCauses {
+  const causes: DerivedCause[] = [];
+  if (isPast) return { causes, isComplete: true };
+  const one = publisher === undefined ? undefined : sessions.get(publisher);
+  let left = MAX_SESSIONS;
+  for (const { connection, client } of publisher === undefined ? sessions.values() : one === undefined ? [] : [one]) {
+    if (left-- === 0) return { causes, isComplete: false };
+    if (((connection?.reader.pauses ?? 0) & Pause.rate) === 0) continue;
+    const { publishLimit, rateLimit } = client.agreement.zone;
+    const limits = Object.entries({ publishLimit, rateLimit }).flatMap(([name, limit]) =>
+      limit === undefined ? [] : [`\`${name}\` of its zone is ${limit.amount} in ${limit.perMs / 1000} s`]
+    );
+    const detail = limits.length === 0 ? 'that of all clients of its zone' : limits.join(', and ');
+    causes.push(derived('publish_limited', now, { publisher: cut(client.clientId), detail }));
+    if (causes.length === MAX_PUBLISHERS) return { causes, isComplete: false };
+  }
+  return { causes, isComplete: true };
+}
+
+/** The publisher has never connected, as far as it is recorded. */
+export function unseenPublisher(
+  { publisher, now, unseenSince }: DeriveQuestion,
+  sessions: SessionIndex
+): DerivedCause[] {
+  if (publisher === undefined || sessions.get(publisher) !== undefined) return [];
+  const since = unseenSince();
+  if (since === undefined) return [];
+  const detail = `records begin at ${new Date(since).toISOString()}`;
+  return [derived('publisher_unknown', now, { publisher: cut(publisher), since, detail })];
 }
 
 /** The publisher has lost its connection and had no will, so nothing tells that it is gone. */
@@ -141,8 +161,7 @@ export function retainedCauses(
     const isNewOnly = single.length > 0 && single.every(({ retainHandling }) => retainHandling === 1);
     return isNewOnly ? because('it was sent when it was published, and Retain Handling 1 does not repeat it') : [];
   }
-  if (!retainer.isStarted)
-    return because('the feature `retainer` is stopped: start it with `embermq ctl plugins load retainer`');
+  if (!retainer.isStarted) return because('the feature `retainer` is stopped');
   if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
   if (single.every(({ retainHandling }) => retainHandling === 2))
     return because('none are sent with Retain Handling 2');

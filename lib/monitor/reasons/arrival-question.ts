@@ -21,6 +21,11 @@ export interface ArrivalQuestion {
 export interface ArrivalAnswer {
   /** False if records of the time of the question are no longer kept, or a search was cut off: there may be other causes. */
   readonly isComplete: boolean;
-  /** Present causes before those that are over, near to the time of the question before far, about messages before about connections. */
+  /** Since when all records about the question are kept, in milliseconds since 1970; absent: nothing is recorded. */
+  readonly knownSince?: number;
+  /**
+   * At most 100. What holds comes before what is over (`evidence.until`), what is near to the time of the question, if it has one, before
+   * what is not, what is about messages of the topic before what is about connections. Empty: nothing is known that kept the message back.
+   */
   readonly causes: readonly Cause[];
 }

@@ -2,6 +2,8 @@
 // `remedy` what to do. Recorded causes come from records of the log (`recorded.ts` maps them), sampled ones from the
 // last examples of rules and share groups, derived ones from the state of the broker at the time of the question.
 
+import { WILL_DROPS } from '../../events/reasons.ts';
+
 /** Values that a cause is about, by name. Texts of clients have at most 256 characters. */
 export type Evidence = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -46,6 +48,23 @@ const isOfBridge = (clientId: Evidence[string]) => typeof clientId === 'string' 
 /** Advice if a bridge has no connection. */
 const RECONNECTING = ({ isStarted }: Evidence) =>
   isStarted === false ? 'Start the bridge.' : 'Check the server, and the address and credentials of the bridge.';
+
+/** Advice if a message is missing because the feature `retainer` was stopped. */
+const RETAINING: readonly (readonly [RegExp, string])[] = [
+  [
+    /^the feature `retainer` (is stopped|was stopped .* until now$)/,
+    'Start the feature retainer if it is still stopped (`embermq ctl plugins load`), then publish the message again.'
+  ],
+  [/^the feature `retainer` was stopped/, 'The feature has been started again: let the client subscribe again.']
+];
+
+/** Advice if a will was deleted, by the reason. */
+const WILL_ADVICE: Readonly<Record<string, string>> = {
+  [WILL_DROPS.returned]:
+    'Connect the client with a shorter Will Delay, so that also a short loss of its connection is reported.',
+  [WILL_DROPS.kicked]: 'Publish the will when the client is disconnected: that is the default.',
+  [WILL_DROPS.notAccepted]: 'Correct what the broker refused: a will is published only if the client had been accepted.'
+};
 
 /** The values of the evidence, named as in the sentences. */
 const client = ({ clientId }: Evidence) =>
@@ -178,6 +197,11 @@ export const CAUSES = {
     (e) => `The broker does not read the messages of ${sender(e)} now, because it exceeds a rate limit${because(e)}.`,
     'Wait, or make the client publish less; its limits are `publishLimit`, `rateLimit`, `totalPublishLimit` and `totalRateLimit`.'
   ),
+  publisher_unknown: row(
+    'derived',
+    (e) => `${begin(sender(e))} is not connected, and has never tried to connect${because(e)}.`,
+    'Check the client id of the publisher in the question, and the address and port to which it connects.'
+  ),
   delayed_stopped: row(
     'recorded',
     (e) =>
@@ -295,7 +319,8 @@ export const CAUSES = {
   retained_missing: row(
     ['recorded', 'derived'],
     (e) => `There was no retained message for ${client(e)} at ${topicOf(e)}${because(e)}.`,
-    'Publish with the retain flag, and check the limits of retained messages and Retain Handling.'
+    'Publish with the retain flag, and check the limits of retained messages and Retain Handling.',
+    ({ detail }) => RETAINING.find(([pattern]) => pattern.test(`${detail}`))?.[1]
   ),
   share_member: row(
     ['recorded', 'sampled', 'derived'],
@@ -320,7 +345,8 @@ export const CAUSES = {
     'recorded',
     (e) =>
       `The will of ${sender(e)}${toTopic(e)} was deleted, because ${e.detail ?? 'the client ended its connection itself'}.`,
-    'A will is published if the connection is lost, or if the client sends DISCONNECT with the reason code 0x04 (MQTT 5.0).'
+    'A will is published if the connection is lost, or if the client sends DISCONNECT with the reason code 0x04 (MQTT 5.0).',
+    ({ detail }) => WILL_ADVICE[`${detail}`]
   ),
   no_will: row(
     'derived',
@@ -361,8 +387,8 @@ export const CAUSES = {
   qos_lowered: row(
     'derived',
     (e) =>
-      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, even if it is published with a higher one${because(e)}.`,
-    'Subscribe with the QoS of the messages.'
+      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, whatever the QoS with which it is published${because(e)}.`,
+    'Publish and subscribe with QoS 1 or 2.'
   ),
   queue_full: row(
     'recorded',

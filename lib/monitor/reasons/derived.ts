@@ -16,6 +16,7 @@ export type DerivedCode =
   | 'will_delayed'
   | 'no_will'
   | 'publish_limited'
+  | 'publisher_unknown'
   | 'offline_no_session'
   | 'offline_qos0'
   | 'offline_queued'

@@ -7,7 +7,12 @@
 // will and persists its message.
 
 import { StateError } from '../../base/errors.ts';
-import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectReasonEntry } from '../../events/reasons.ts';
+import {
+  DISCONNECT_REASONS,
+  type DisconnectReason,
+  type DisconnectReasonEntry,
+  WILL_DROPS
+} from '../../events/reasons.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { ConnectCode } from '../ports.ts';
 import type { Session } from '../session.ts';
@@ -66,14 +71,12 @@ interface TakeoverInProgress {
   afterwards(run: () => void): void;
 }
 
-/** The reasons for which a will is deleted, as in the cause `will_dropped`; for `normal` the cause itself says it. */
-const WILL_DROPS: Readonly<Partial<Record<DisconnectReason, string | undefined>>> = {
+/** The reasons for which a will is deleted when its connection ends, in words; for `normal` the cause itself says it. */
+const DELETIONS: Readonly<Partial<Record<DisconnectReason, string | undefined>>> = {
   normal: undefined,
-  kicked: 'the app or an operator disconnected the client without publishing it',
-  server_shutting_down: 'the broker was stopped'
+  kicked: WILL_DROPS.kicked,
+  server_shutting_down: WILL_DROPS.stopped
 };
-const NOT_ACCEPTED = 'the connection ended before it was accepted';
-const RETURNED = 'the client connected again before its Will Delay had passed';
 
 /** Reasons that concern the broker, but for which a client that connects is rejected. */
 const REFUSALS: readonly DisconnectReason[] = ['source_failed', 'store_failed', 'internal_error'];
@@ -167,7 +170,7 @@ export class Lifecycle {
     this.send('takenOver');
     const isAccepted = connection?.isConnackSent === true;
     if (will?.delayMs === 0 && isAccepted) return will;
-    if (will !== undefined) this.#noteDropped(will, isAccepted ? RETURNED : NOT_ACCEPTED);
+    if (will !== undefined) this.#noteDropped(will, isAccepted ? WILL_DROPS.returned : WILL_DROPS.notAccepted);
     return undefined;
   }
 
@@ -242,7 +245,7 @@ export class Lifecycle {
 
   /** The will of the CONNECT; undefined if it has none. A delayed one of the previous connection is deleted [MQTT-3.1.3-9]. */
   agreeOnWill(will: Will | undefined): void {
-    if (this.will !== undefined) this.#noteDropped(this.will, RETURNED);
+    if (this.will !== undefined) this.#noteDropped(this.will, WILL_DROPS.returned);
     this.will = will;
   }
 
@@ -259,7 +262,7 @@ export class Lifecycle {
   /** Delete the will, because the client or an operator does not want it to be published [MQTT-3.14.4-3]. */
   dropWill(reason: DisconnectReason): void {
     const will = this.takeWill();
-    if (will !== undefined) this.#noteDropped(will, reason in WILL_DROPS ? WILL_DROPS[reason] : NOT_ACCEPTED);
+    if (will !== undefined) this.#noteDropped(will, reason in DELETIONS ? DELETIONS[reason] : WILL_DROPS.notAccepted);
   }
 
   #noteDropped({ message: { topic, qos } }: Will, detail: string | undefined): void {

@@ -45,14 +45,15 @@ describe('Rights that were withdrawn', () => {
     await clock.advance('1m');
     const during = clock.now() + 1;
     await broker.publish('a/x', '1');
-    const lost = 'Client "c" has lost the right to receive topic "a/x": the access rules';
-    assert.deepEqual(await summaryOf(broker, question), [['right_withdrawn', `${lost} deny the topic.`, undefined]]);
+    const lost =
+      'Client "c" has lost the right to receive topic "a/x": an access rule that is set at run time: deny subscribe to "a/x"';
+    assert.deepEqual(await summaryOf(broker, question), [['right_withdrawn', `${lost}.`, undefined]]);
     assert.deepEqual(await summaryOf(broker, { ...question, at: before }), [], 'it was set later');
     await clock.advance('1m');
     await broker.access.acl.delete('all', 'a/x');
     const until = clock.now();
     await clock.advance('1m');
-    const text = `${lost} denied the topic from 2026-01-01T00:01:00.000Z until 2026-01-01T00:03:00.000Z.`;
+    const text = `${lost}, in use from 2026-01-01T00:01:00.000Z until 2026-01-01T00:03:00.000Z.`;
     for (const asked of [question, { topic: 'a/x' }]) {
       const found = (await summaryOf(broker, asked)).filter(([code]) => code === 'right_withdrawn');
       assert.deepEqual(found, [['right_withdrawn', text, until]]);
@@ -62,7 +63,7 @@ describe('Rights that were withdrawn', () => {
     assert.match(remedy, /has the right again/);
     for (const at of [before, clock.now() + 1]) {
       const answer = await broker.monitor.why({ ...question, at });
-      assert.deepEqual(answer, { isComplete: true, causes: [] });
+      assert.deepEqual([answer.isComplete, answer.causes], [true, []]);
     }
     assert.deepEqual(await summaryOf(broker, { topic: 'a/y', clientId: 'c' }), [], 'another topic');
     await using late = await kit.connect({ clientId: 'late' });
@@ -120,7 +121,8 @@ describe('Rights that were withdrawn', () => {
     load([deny('c')]);
     const until = clock.now();
     await clock.advance('1m');
-    const detail = 'the access rules denied the topic from 2026-01-01T00:00:00.000Z until 2026-01-01T00:02:00.000Z';
+    const detail =
+      'rule 2 of the source "file": deny subscribe to "a/x", in use from 2026-01-01T00:00:00.000Z until 2026-01-01T00:02:00.000Z';
     const text = `Client "c" has lost the right to receive topic "a/x": ${detail}.`;
     assert.deepEqual(await summaryOf(broker, { topic: 'a/x', clientId: 'c' }), [['right_withdrawn', text, until]]);
   });
@@ -230,6 +232,11 @@ describe('Retained messages that are missing', () => {
     assert.match(`${await textOf('during')}`, /at topic "during": the feature `retainer` is stopped\.$/);
     const stopped = `the feature \`retainer\` was stopped when the client subscribed, from ${from} until ${until}.`;
     assert.equal(await textOf('before'), `There was no retained message for client "c" at topic "before": ${stopped}`);
+    const causesOf = async (topic: string) => (await broker.monitor.why({ topic, clientId: 'c' })).causes;
+    const [during, ...others] = await causesOf('during');
+    assert.match(during.remedy, /^Start the feature retainer if it is still stopped/);
+    assert.ok(!others.some(({ code }) => code === 'retained_missing'), 'once');
+    assert.match((await causesOf('before'))[0].remedy, /^The feature has been started again/);
     await client.disconnect();
   });
 
@@ -346,6 +353,9 @@ describe('Options and features that keep messages back', () => {
     const text =
       'The broker does not read the messages of client "d" now, because it exceeds a rate limit: `publishLimit` of its zone is 2 in 10 s.';
     assert.deepEqual((await summaryOf(broker, question))[0], ['publish_limited', text, undefined]);
+    await using receiver = await kit.connect({ clientId: 'r' });
+    await receiver.subscribe('a', { qos: 1 });
+    assert.deepEqual(await summaryOf(broker, { topic: 'a', clientId: 'r' }), [['publish_limited', text, undefined]]);
     await clock.advance('1m');
     assert.ok(!(await summaryOf(broker, question)).some(([code]) => code === 'publish_limited'));
   });

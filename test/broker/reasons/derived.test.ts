@@ -332,7 +332,8 @@ describe('The causes that are derived', () => {
     assert.equal(await detailOf('r/1'), 'none are sent with Retain Handling 2');
     assert.equal(await detailOf('r/2'), 'the app deleted it with an empty payload');
     await broker.features.stop('retainer');
-    assert.match(String(await detailOf('r/1')), /`retainer` is stopped: start it with /);
+    const { remedy } = (await ask(broker, { topic: 'r/1', clientId: 'c' })).of('retained_missing');
+    assert.match(remedy, /^Start the feature retainer.*`embermq ctl plugins load`/);
     await broker.features.start('retainer');
     const member = await rawClient(broker, { clientId: 'm' });
     await granted(member, 1, '$share/g/r/1');

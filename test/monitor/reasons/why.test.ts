@@ -30,7 +30,7 @@ describe('broker.monitor.why', () => {
       }
     ]);
     assert.deepEqual(await codesOf(broker, { topic: 'plant/2', publisher: 'device' }), []);
-    assert.deepEqual(await codesOf(broker, { topic: 'plant/1', publisher: 'other' }), []);
+    assert.deepEqual(await codesOf(broker, { topic: 'plant/1', publisher: 'other' }), ['publisher_unknown']);
     await device.disconnect();
   });
 

@@ -94,12 +94,18 @@ export const REASONS: readonly Operation[] = [
     }),
     data: objectOf({
       is_complete: flag('False if records of that time are no longer kept, or not everything was searched'),
+      known_since: optional(
+        integer(
+          'Since when all records about the question are kept, in milliseconds since 1970; absent: nothing is recorded'
+        )
+      ),
       causes: listOf(CAUSE, 'The causes: what holds before what is over, what is near to that time before what is not')
     }),
     example: {
       query: { topic: 'plant/1/temperature', clientid: 'panel' },
       data: {
         is_complete: true,
+        known_since: 1_767_139_200_000,
         causes: [
           {
             code: 'offline_no_session',
@@ -114,9 +120,10 @@ export const REASONS: readonly Operation[] = [
       }
     },
     run: async ({ broker, hidesPayloads }, { query: { topic, clientid: clientId, publisher, rule, at } }) => {
-      const { isComplete, causes } = await broker.monitor.why({ topic, clientId, publisher, rule, at });
+      const { isComplete, knownSince, causes } = await broker.monitor.why({ topic, clientId, publisher, rule, at });
       const shown = hidesPayloads ? causes.map(withoutValues) : causes;
-      return { is_complete: isComplete, causes: shown.map(shownCause) };
+      const known = knownSince === undefined ? {} : { known_since: knownSince };
+      return { is_complete: isComplete, ...known, causes: shown.map(shownCause) };
     }
   }),
   operation({
