@@ -12,7 +12,7 @@ import { describeConsole, type ServedConsole, seriousFindings } from './setup.ts
 async function write(page: Page, sql: string): Promise<void> {
   await page.getByRole('textbox', { name: 'Statement' }).click();
   await page.keyboard.press('Control+A');
-  await page.keyboard.type(sql);
+  await page.keyboard.insertText(sql);
   await page.keyboard.press('Escape');
 }
 
