@@ -66,19 +66,19 @@ class WebHookResource implements Resource {
       if (hasBody || name !== 'content-type') headers.push(name, value);
     const call = { method, headers, path: parts.path === undefined ? undefined : pathOf(url, parts.path) };
     if (!hasBody) {
-      this.#checkAnswer(await this.#client.send(call, attempt));
+      this.#checkAnswer(await this.#client.send(call, attempt), call.path);
       return;
     }
     headers.push('content-length', `${Buffer.byteLength(body)}`);
     const bytes = typeof body === 'string' && !isPlainText(headers) ? Buffer.from(body) : body;
-    this.#checkAnswer(await this.#client.send({ ...call, body: bytes }, attempt));
+    this.#checkAnswer(await this.#client.send({ ...call, body: bytes }, attempt), call.path);
   }
 
   /** @throws SendError if the server has refused the request */
-  #checkAnswer(answer: HttpAnswer): void {
+  #checkAnswer(answer: HttpAnswer, path = this.#settings.url.pathname): void {
     if (!this.#settings.failsOnStatus) return;
-    const { origin, pathname } = this.#settings.url;
-    const describe = () => `${origin}${pathname} has answered with the status ${answer.status}`;
+    const { origin } = this.#settings.url;
+    const describe = () => `${origin}${path.split('?', 1)[0]} has answered with the status ${answer.status}`;
     const refusal = refusalOf(answer, describe, this.#clock.now());
     if (refusal !== undefined) throw refusal;
   }

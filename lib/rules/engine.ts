@@ -93,8 +93,8 @@ export class RuleEngine
       pace: new SamplePace(clock),
       targets: new ActionTargets(host, settled),
       failed: (ruleId, during, error) => this.#failed(ruleId, during, error),
-      actionFailed: (ruleId, actionId, error) => {
-        this.#rules.get(ruleId)?.actionFailed(actionId, error);
+      actionFailed: (ruleId, actionId, error, topic) => {
+        this.#rules.get(ruleId)?.actionFailed(actionId, error, topic);
         this.#failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
       }
     };

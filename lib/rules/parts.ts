@@ -22,6 +22,6 @@ export interface RuleEngineParts {
   readonly resources: Resources;
   /** Report an error, with repetitions suppressed. */
   failed(ruleId: string, during: string, error: unknown): void;
-  /** Report that an action of a rule has failed, with repetitions suppressed. */
-  actionFailed(ruleId: string, actionId: string, error: unknown): void;
+  /** Report that an action of a rule has failed, with repetitions suppressed. @param topic of the message that caused it */
+  actionFailed(ruleId: string, actionId: string, error: unknown, topic: string | undefined): void;
 }

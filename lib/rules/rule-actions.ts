@@ -135,7 +135,7 @@ export class RuleActionList {
     const action = [...everyOf(this.#actions)].find(({ definition }) => definition.id === actionId);
     if (action === undefined) return;
     action.counts.taken++; // its run was counted before the restart
-    this.#count(action, isSuccess, error);
+    this.#count(action, isSuccess, error, undefined);
     if (origin === undefined || this.#isClosed) return;
     const { output, event } = origin;
     const trigger = { event, bytes: 0, prepared: 0 };
@@ -203,7 +203,7 @@ export class RuleActionList {
   ): boolean | undefined {
     const { counts } = action;
     counts.taken++;
-    const { event, bytes } = trigger;
+    const { event, bytes, topic } = trigger;
     const { made, queue, definition } = action;
     try {
       if ('prepare' in made) {
@@ -217,11 +217,11 @@ export class RuleActionList {
           const content = made.prepare(output, event);
           if (content === null) {
             this.#awaited--;
-            return this.#count(action, true, undefined);
+            return this.#count(action, true, undefined, topic);
           }
           checkContent(content);
           trigger.prepared += content.length;
-          const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
+          const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, topic, done);
           const keptBytes = done === undefined ? 0 : bytes;
           if (queue instanceof OwnTarget) queue.add(this.#ruleId, head, content, settled, keptBytes, cascadeOf(event));
           else queue!.add(this.#ruleId, head, content, settled, keptBytes);
@@ -234,33 +234,34 @@ export class RuleActionList {
       if (counts.calls >= MAX_CALLS)
         throw new BrokerError('ACTION_FAILED', `more than ${MAX_CALLS} calls of the action are in progress`);
       const answer = made.run(output, event);
-      if (!isThenable(answer)) return this.#count(action, true, undefined);
+      if (!isThenable(answer)) return this.#count(action, true, undefined, topic);
       if (done !== undefined) keep(event);
       counts.calls++;
       this.#awaited++;
       Promise.resolve(answer).then(
-        () => this.#ended(action, true, undefined, done),
-        (error: unknown) => this.#ended(action, false, error, done)
+        () => this.#ended(action, true, undefined, topic, done),
+        (error: unknown) => this.#ended(action, false, error, topic, done)
       );
       return undefined;
     } catch (error) {
-      return this.#count(action, false, error);
+      return this.#count(action, false, error, topic);
     }
   }
 
-  #ended(action: RunningAction, isSuccess: boolean, error: unknown, done: Done | undefined): void {
+  #ended(action: RunningAction, isSuccess: boolean, error: unknown, topic?: string, done?: Done): void {
     action.counts.calls--;
-    this.#finish(action, isSuccess, error, done);
+    this.#finish(action, isSuccess, error, topic, done);
   }
 
-  #finish(action: RunningAction, isSuccess: boolean, error: unknown, done: Done | undefined): void {
-    this.#count(action, isSuccess, error);
+  #finish(action: RunningAction, isSuccess: boolean, error: unknown, topic?: string, done?: Done): void {
+    this.#count(action, isSuccess, error, topic);
     done?.(isSuccess);
     this.#awaited--;
     this.#closeIfDone();
   }
 
-  #count(action: RunningAction, isSuccess: boolean, error: unknown): boolean {
+  /** @param topic of the message that caused the action */
+  #count(action: RunningAction, isSuccess: boolean, error: unknown, topic: string | undefined): boolean {
     const { counts } = action;
     if (isSuccess) {
       counts.success++;
@@ -268,7 +269,7 @@ export class RuleActionList {
     } else {
       counts.failed++;
       counts.lastError = asError(error);
-      reportFailure(action.definition.id, this.#ruleId, this.#parts, error);
+      reportFailure(action.definition.id, this.#ruleId, this.#parts, error, topic);
     }
     this.#parts.host.counted(isSuccess ? 'actions.success' : 'actions.failure');
     return isSuccess;
@@ -429,6 +430,12 @@ function closeAction(action: RunningAction, ruleId: string, parts: RuleEnginePar
   }
 }
 
-function reportFailure(actionId: string, ruleId: string, { actionFailed }: RuleEngineParts, error: unknown): void {
-  actionFailed(ruleId, actionId, error);
+function reportFailure(
+  actionId: string,
+  ruleId: string,
+  { actionFailed }: RuleEngineParts,
+  error: unknown,
+  topic?: string
+): void {
+  actionFailed(ruleId, actionId, error, topic);
 }

@@ -183,10 +183,10 @@ export class BrokerRule {
     return { ...(this.#sampler?.samples ?? NO_SAMPLES), excluded };
   }
 
-  /** Note that an action has failed. */
-  actionFailed(actionId: string, error: unknown): void {
+  /** Note that an action has failed. @param topic of the message that caused it */
+  actionFailed(actionId: string, error: unknown, topic: string | undefined): void {
     const sampler = this.#sampling;
-    if (sampler.actions.isOpen) sampler.addAction(actionId, error);
+    if (sampler.actions.isOpen) sampler.addAction(actionId, error, topic);
   }
 
   resetCounters(): void {

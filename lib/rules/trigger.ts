@@ -8,14 +8,18 @@ export interface Trigger {
   readonly event: RuleEvent;
   /** Approximate memory that is retained with each of its outputs. */
   readonly bytes: number;
+  /** The topic of its message; undefined if it is not about a message of a client or the app, or the action ran before a restart. */
+  readonly topic?: string | undefined;
   /** Number of characters prepared for sending so far. */
   prepared: number;
 }
 
 /** @param count number of its outputs */
 export function triggerOf(event: RuleEvent, count: number): Trigger {
-  const bytes = messageOf(event)?.bytes ?? 0;
-  return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
+  const message = messageOf(event);
+  const bytes = message?.bytes ?? 0;
+  // the packet, and its payload as text
+  return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0, topic: message?.topic };
 }
 
 /** Allow an event to outlive the current turn without retaining the memory into which its packet was received. */

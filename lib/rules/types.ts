@@ -393,8 +393,9 @@ export interface RuleErrorSample extends RuleSample {
   readonly message: string;
   /** The action that has failed. */
   readonly actionId?: string;
-  /** Of the event, unless an action has failed. */
+  /** Of the event; undefined if an action failed that ran before a restart. */
   readonly topic?: string | undefined;
+  /** Of the event, unless an action has failed. */
   readonly clientId?: string | undefined;
   readonly columns?: ValueObject;
 }

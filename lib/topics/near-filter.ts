@@ -81,6 +81,14 @@ export function slashesOf(filter: string, topic: string): string {
   return names.length === 0 ? 'doubled' : names.join(', ');
 }
 
+/** The rest of a filter that begins like a shared one, such as `$shared/GROUP/FILTER`; undefined: it does not. */
+export function restOfMisspelledShare(filter: string): string | undefined {
+  const [prefix, dollar] = LIKE_SHARE.exec(filter) ?? [];
+  return prefix === undefined || dollar !== '$' || filter.startsWith('$share/')
+    ? undefined
+    : filter.slice(prefix.length);
+}
+
 /** Tell whether a filter would match as a shared one. Without `$` it begins a tree of topics as well, so its rest must name a level. */
 function isLikeShared(filter: string, topic: string): boolean {
   const [prefix, dollar] = LIKE_SHARE.exec(filter) ?? [];

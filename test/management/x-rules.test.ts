@@ -83,13 +83,14 @@ describe('Statements and samples of rules over HTTP', () => {
     });
     await using server = await serveManagement(broker);
     const path = `/api/x/rules/${encodeURIComponent(id)}/samples`;
-    const empty = { inputs: [], outputs: [], errors: [], rejected: [] };
+    const empty = { inputs: [], outputs: [], errors: [], rejected: [], excluded: 0 };
     assert.deepEqual((await server.call('GET', path)).body.data, empty);
     await broker.publish('a', '{"n": 12345678901234567890}');
     await broker.publish('a', '{"n": 1}');
     const { text, body } = await server.call('GET', path);
     assert.match(text, /"output":\{"n":12345678901234567890\}/);
-    const { inputs, errors, rejected } = body.data;
+    const { inputs, errors, rejected, excluded } = body.data;
+    assert.equal(excluded, 1);
     assert.deepEqual([inputs.length, inputs[0].event, inputs[0].cut], [1, 'message.publish', false]);
     assert.match(errors[0].action, /^function_/);
     assert.deepEqual([errors[0].code, errors[0].message], ['ACTION_FAILED', 'no']);

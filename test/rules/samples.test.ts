@@ -100,7 +100,7 @@ describe('Samples of rules', () => {
         ['PAYLOAD_NOT_JSON', 's/1', 'dev', '{"t": 1'],
         ['SQL_FAILED', 's/1', 'dev', '{"t": 1'],
         ['SQL_FAILED', 's/2', 'dev', '{"t": "text"}'],
-        ['ACTION_FAILED', undefined, undefined, undefined]
+        ['ACTION_FAILED', 's/3', undefined, undefined]
       ]
     );
     const action = errors.at(-1);

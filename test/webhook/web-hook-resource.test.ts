@@ -238,6 +238,14 @@ describe('The answers that the resource web_hook gets', () => {
   it('counts requests with a status below 300 as sent', () =>
     withStatus(204, {}, async ({ outcomes }) => assert.deepEqual(outcomes, ['sent', 'sent'])));
 
+  it('names the path of the action, without its query, in the reason', () =>
+    withServer({ params: { path: 'events?key=secret' } }, async ({ receiver, add, outbox }) => {
+      receiver.answer = (_request, response) => response.writeHead(403).end();
+      add({ n: 1 });
+      await outbox.idle();
+      assert.match(outbox.lastError?.message ?? '', /\/hook\/events has answered with the status 403$/);
+    }));
+
   it('drops requests that the server refuses or redirects, with the reason', async () => {
     for (const status of [300, 302, 304, 400, 401, 404, 413])
       await withStatus(status, { 'retry-after': '9' }, async ({ outbox, outcomes }) => {

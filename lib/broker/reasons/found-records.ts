@@ -6,6 +6,7 @@ import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
+import { restOfMisspelledShare } from '../../topics/near-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
 import { type ClientState, hasLost, isOfTopic, type Moment, stateBefore } from './client-states.ts';
@@ -165,6 +166,8 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
   const { topic, row, detail } = record;
   if (topic !== undefined) {
     const filters = row.isFilter === true ? [topic, requestedIn(detail) ?? topic].map(innerFilter) : undefined;
+    const meant = record.code === 'subscribe_refused' ? restOfMisspelledShare(topic) : undefined;
+    if (meant !== undefined) filters?.push(meant);
     const name = record.code === 'delayed_stopped' ? topic.replace(DELAY, '') : topic;
     const isOfTopic =
       filters?.some((filter) => topics.some((each) => matches(filter, each))) ??

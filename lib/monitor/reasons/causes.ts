@@ -3,6 +3,7 @@
 // last examples of rules and share groups, derived ones from the state of the broker at the time of the question.
 
 import { WILL_DROPS } from '../../events/reasons.ts';
+import { restOfMisspelledShare } from '../../topics/near-filter.ts';
 
 /** Values that a cause is about, by name. Texts of clients have at most 256 characters. */
 export type Evidence = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -40,6 +41,10 @@ const REPUBLISHING: readonly (readonly [RegExp, string])[] = [
   ],
   [/: topic name "/, 'Correct the topic of the action and the values in it: a topic name has no wildcards.']
 ];
+
+/** Advice if a filter was meant to be shared. */
+const SHARE_PREFIX =
+  'A shared subscription begins with `$share/`, followed by the name of the group, a slash and the filter.';
 
 /** The beginning of the client ids of bridges. */
 const BRIDGE = '$bridge/';
@@ -86,7 +91,7 @@ const toTopic = ({ topic }: Evidence) => (topic === undefined ? '' : ` to topic 
 const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${`${detail}`.replace(/\.$/, '')}`);
 const refusal = ({ topic, waiting }: Evidence) =>
   waiting === undefined
-    ? `did not accept ${topic === undefined ? 'a' : 'the'} message`
+    ? `did not accept ${topic === undefined ? 'a message, which may be another one' : 'the message'}`
     : 'has not accepted the message yet';
 const quote = (text: string | number | boolean) => JSON.stringify(text);
 const timeOf = (ms: string | number | boolean) => new Date(Number(ms)).toISOString();
@@ -268,7 +273,7 @@ export const CAUSES = {
     'derived',
     (e) =>
       `${begin(filterOf(e))} of ${client(e)} is not a shared subscription, so it does not match ${topicOf(e)}${because(e)}.`,
-    'A shared subscription begins with `$share/`, followed by the name of the group, a slash and the filter.'
+    SHARE_PREFIX
   ),
   mount_point: row(
     'derived',
@@ -287,7 +292,9 @@ export const CAUSES = {
   subscribe_refused: row(
     'recorded',
     (e) => `The subscription of ${client(e)} to ${filterOf(e)} was refused${because(e)}.`,
-    'Allow the subscription, and let the client subscribe again.'
+    'Allow the subscription, and let the client subscribe again.',
+    ({ filter }) =>
+      typeof filter === 'string' && restOfMisspelledShare(filter) !== undefined ? SHARE_PREFIX : undefined
   ),
   subscribed_later: row(
     'recorded',

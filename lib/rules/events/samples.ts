@@ -95,9 +95,10 @@ export class RuleSampler {
     this.#add(this.failed, this.#error(event, 'SQL_FAILED', error));
   }
 
-  addAction(actionId: string, error: unknown): void {
+  addAction(actionId: string, error: unknown, given: string | undefined): void {
     const sample = this.#sample(() => ({}));
-    this.#add(this.actions, { ...sample, code: 'ACTION_FAILED', message: messageOf(error), actionId });
+    const topic = given === undefined ? undefined : shortText(given);
+    this.#add(this.actions, { ...sample, code: 'ACTION_FAILED', message: messageOf(error), actionId, topic });
   }
 
   /** Discard the samples. */

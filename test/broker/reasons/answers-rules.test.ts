@@ -371,7 +371,7 @@ describe('A message that a rule publishes', () => {
     await broker.publish('b/1', 'x');
     const topic = await firstOf(broker, { topic: 'a', rule: 'topic' });
     assert.match(topic.remedy, /^Correct the topic of the action/);
-    const cycle = await firstOf(broker, { topic: 'b/1', rule: 'cycle' });
+    const cycle = await firstOf(broker, { topic: 'b/out', rule: 'cycle' });
     assert.match(cycle.remedy, /^Let one of the rules select from other topics/);
   });
 });

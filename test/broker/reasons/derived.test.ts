@@ -85,6 +85,19 @@ describe('The causes that are derived', () => {
     await client.disconnect();
   });
 
+  it('finds a refused subscription whose share prefix is misspelled, and tells how it is written', async () => {
+    await using kit = await createTestBroker();
+    const { broker } = kit;
+    broker.hook('authorizeSubscribe', () => false);
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('$shared/g/gate/#');
+    const { causes } = await broker.monitor.why({ topic: 'gate/1', clientId: 'c' });
+    const refused = causes.find(({ code }) => code === 'subscribe_refused') ?? assert.fail('not named');
+    assert.equal(refused.evidence.filter, '$shared/g/gate/#');
+    assert.match(refused.remedy, /^A shared subscription begins with `\$share\/`/);
+    assert.ok(!(await ask(broker, { topic: 'other', clientId: 'c' })).codes.includes('subscribe_refused'));
+  });
+
   it('names the rewrite rule that has changed a topic, and one that has changed a filter', async () => {
     const rewrite: BrokerOptions['rewrite'] = [
       { filter: 'old/#', pattern: /^old\/(.+)$/, target: 'new/$1', on: 'publish' },

@@ -43,7 +43,8 @@ describe('The causes in a rule', () => {
     assert.deepEqual(codesOf(await causesOf(broker, 'function')), ['function_failed recorded']);
     const [refused] = await causesOf(broker, 'target');
     assert.equal(refused.code, 'target_refused');
-    assert.match(refused.text, /rule "target" did not accept a message: .*the pump is off/);
+    assert.match(refused.text, /rule "target" did not accept the message: .*the pump is off/);
+    assert.deepEqual(await causesOf(broker, 'target', 'a/2'), [], 'the refused message had another topic');
     const all = (await broker.monitor.why({ topic: 'a/1', publisher: 'device' })).causes;
     assert.ok(codesOf(all).includes('function_failed recorded'), 'also without the id of the rule');
     await device.disconnect();

@@ -11,6 +11,7 @@ import {
   any,
   anyObject,
   flag,
+  integer,
   listOf,
   objectOf,
   oneOf,
@@ -76,7 +77,8 @@ const SAMPLES = objectOf({
       cut: SAMPLE_CUT
     }),
     'The last five events that WHERE has excluded'
-  )
+  ),
+  excluded: integer('Number of events that WHERE has excluded')
 });
 
 /** The type of a column, from its value in a test. */
@@ -158,12 +160,13 @@ export const RULE_TOOLS: readonly Operation[] = [
     faultOf: (error) =>
       error instanceof NotFound ? new Fault('unknownRecord', error.message, 'not_found') : undefined,
     run: async ({ broker }, { params: { id } }) => {
-      const { inputs, outputs, errors, rejected } = await broker.rules.samples(id);
+      const { inputs, outputs, errors, rejected, excluded } = await broker.rules.samples(id);
       const data = {
         inputs: inputs.map(({ at, event, columns, isCut }) => ({ at, event, columns, cut: isCut })),
         outputs: outputs.map(({ at, output, isCut }) => ({ at, output, cut: isCut })),
         errors: errors.map(shownError),
-        rejected: rejected.map(shownRejected)
+        rejected: rejected.map(shownRejected),
+        excluded
       };
       return replyWithJson(encodeJson(data as ValueObject), []); // integers keep their digits
     }
