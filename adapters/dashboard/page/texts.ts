@@ -471,6 +471,8 @@ export const T = {
       mountpoint: 'Mount point',
       maxMqueueLen: 'Maximum length of the queue',
       waiting: 'Messages in the queue',
+      waitingOutputs: 'Outputs of the rule that wait',
+      isCertain: 'Certain',
       position: 'Position in the queue',
       isBlocked: 'The client takes nothing',
       resource: 'Resource',

@@ -329,8 +329,8 @@ const REVIEW_MS = 1_000;
 
 /** Tell whether a record shows the same cause. */
 function isRecorded({ code, evidence }: DerivedCause, recorded: readonly TimedCause[]): boolean {
-  const { clientId, rule, waiting, since, until: end = Infinity } = evidence;
-  if (rule !== undefined && (waiting !== undefined || since !== undefined)) return false; // outputs that wait, a stopped feature
+  const { clientId, rule, waitingOutputs, since, until: end = Infinity } = evidence;
+  if (rule !== undefined && (waitingOutputs !== undefined || since !== undefined)) return false; // outputs that wait, a stopped feature
   return recorded.some(({ cause, until }) => {
     const isSame = until === undefined || Math.abs(until - Number(end)) < REVIEW_MS;
     const isOfTopic = code === 'retained_missing' && cause.evidence.clientId === undefined; // for any receiver

@@ -117,7 +117,7 @@ async function waitingOutputs(
     const outputs = waiting === 1 ? '1 output waits' : `${waiting} outputs wait`;
     const why = lastError === undefined ? '' : `: ${hideInText(errorText(lastError))}`;
     const detail = cut(`${outputs} in the queue of ${target}${why}`);
-    const evidence = { rule: cut(rule), resource: resource && cut(resource), waiting, detail };
+    const evidence = { rule: cut(rule), resource: resource && cut(resource), waitingOutputs: waiting, detail };
     causes.push(derived('target_refused', now, evidence, waiting));
   }
   return { causes, isComplete: left >= 0 };

@@ -89,8 +89,8 @@ const filterOf = ({ filter }: Evidence) => (filter === undefined ? 'the subscrip
 const ruleOf = ({ rule }: Evidence) => (rule === undefined ? 'the rule' : `rule ${quote(rule)}`);
 const toTopic = ({ topic }: Evidence) => (topic === undefined ? '' : ` to topic ${quote(topic)}`);
 const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${`${detail}`.replace(/\.$/, '')}`);
-const refusal = ({ topic, waiting }: Evidence) =>
-  waiting === undefined
+const refusal = ({ topic, waitingOutputs }: Evidence) =>
+  waitingOutputs === undefined
     ? `did not accept ${topic === undefined ? 'a message, which may be another one' : 'the message'}`
     : 'has not accepted the message yet';
 const quote = (text: string | number | boolean) => JSON.stringify(text);

@@ -34,7 +34,7 @@ describe('A target of a rule that takes nothing', () => {
     await broker.publish('a/1', 'y');
     await clock.advance('10s');
     const { code, kind, count, text, evidence } = await firstOf(broker, { topic: 'a/1', rule: 'up' });
-    assert.deepEqual([code, kind, count, evidence.waiting], ['target_refused', 'derived', 2, 2]);
+    assert.deepEqual([code, kind, count, evidence.waitingOutputs], ['target_refused', 'derived', 2, 2]);
     assert.equal(
       text,
       'The target of an action of rule "up" has not accepted the message yet: ' +

@@ -66,9 +66,11 @@ function shownCause({ code, kind, at, count, text, evidence, remedy }: Cause): S
 
 /** Details about rules have values of messages. */
 function withoutValues(cause: Cause): Cause {
-  const { rule, topic, clientId, publisher, bridge, waiting } = cause.evidence;
+  const { rule, topic, clientId, publisher, bridge, isStarted, waiting, waitingOutputs } = cause.evidence;
   if (rule === undefined && bridge === undefined) return cause;
-  const evidence = { rule, topic, clientId, publisher, bridge, waiting };
+  const { since, until, isCertain } = cause.evidence;
+  const names = { rule, topic, clientId, publisher, bridge };
+  const evidence = { ...names, isStarted, waiting, waitingOutputs, since, until, isCertain };
   return { ...cause, evidence, text: CAUSES[cause.code].text(evidence) };
 }
 
