@@ -60,11 +60,13 @@ export function inOrder(
 }
 
 /**
- * 1 if a cause is over, 2 if it is only possible. The stop of a rule is not over before something has happened in the rule since, because the
+ * 1 if a cause is over, 2 if it is only possible, such as the low QoS of a subscription, which is true of all its messages. The stop of a rule is not over before something has happened in the rule since, because the
  * last message may have been in that time. @param found all causes
  */
-function overIn(found: readonly TimedCause[], { cause: { code, evidence }, until }: TimedCause): 0 | 1 | 2 {
-  if (evidence.isCertain === false) return 2;
+function overIn(found: readonly TimedCause[], one: TimedCause): 0 | 1 | 2 {
+  const { cause, until, isOtherwise } = one;
+  const { code, evidence } = cause;
+  if (evidence.isCertain === false || (isOtherwise === true && code === 'qos_lowered')) return 2;
   if (until === undefined) return 0;
   const isLater = ({ cause: other }: TimedCause) =>
     other.kind !== 'derived' && other.evidence.rule === evidence.rule && other.at > until;

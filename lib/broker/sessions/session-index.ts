@@ -228,7 +228,7 @@ export class SessionIndex {
     this.#removeSlice(session.subscriptions.values());
     const reason = lifecycle.ending?.reason ?? 'closed';
     if (client.isPersistent || session.subscriptions.size > 0)
-      reasons.add('session_ended', { clientId: client.clientId, detail: endOf(session, reason) });
+      reasons.add('session_ended', { clientId: client.clientId, detail: endTextOf(session, reason) });
     if (events.heard['session.terminated']) events.emit('session.terminated', { client, reason });
   }
 
@@ -246,7 +246,7 @@ export class SessionIndex {
 }
 
 /** The reason of the end of a session, with the option that decides how long it may be kept. */
-function endOf({ client, protocolVersion }: Session, reason: DisconnectReason): string {
+function endTextOf({ client, protocolVersion }: Session, reason: DisconnectReason): string {
   const { about } = DISCONNECT_REASONS[reason];
   const { sessionExpiry, agreement } = client;
   const option = protocolVersion === 5 ? 'maxSessionExpiryInterval' : 'sessionExpiryInterval';

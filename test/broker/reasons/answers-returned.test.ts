@@ -119,6 +119,8 @@ describe('Clients that have lost their session, and have returned and subscribed
         clientId
       );
       assert.deepEqual(await find(question), isCause ? [['connection_lost', text, until]] : [], clientId);
+      const all = await codesOf(broker, question);
+      if (isCause && qos === 0) assert.equal(all.indexOf('qos_lowered'), all.length - 1, 'it is true of all messages');
       if (isCause) assert.equal((await codesOf(broker, { ...question, at }))[0], 'connection_lost');
       assert.deepEqual(await find({ ...question, at: clock.now() }), [], 'it is back');
       assert.deepEqual(await find({ ...question, topic: 'other' }), [], 'it has no subscription to it');
