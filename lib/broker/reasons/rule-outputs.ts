@@ -39,7 +39,7 @@ export function publishingCauses(
     if (rule === undefined || left-- === 0) return { causes, isComplete: false };
     const found = [...stopOf(rule, question), ...conditionOf(rule, question), ...errorsOf(rule, question)];
     causes.push(...found);
-    if (found.length === 0) isComplete &&= rule.hasAll;
+    isComplete &&= rule.hasAll;
   }
   return { causes, isComplete };
 }
