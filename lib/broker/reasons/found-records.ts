@@ -84,8 +84,8 @@ export function keysOf({ topics, clientId, publisher, rule }: CheckedQuestion): 
 
 /** Select the records about the message of a question. @param all the latest first */
 export function fittingRecords(all: readonly KeptRecord[], question: CheckedQuestion): readonly FoundRecord[] {
-  return all
-    .filter((record) => fits(record, question) && !isRepeated(record, all, question))
+  const found = all
+    .filter((record) => fits(record, question))
     .map((record) => ({
       record,
       until: endOf(record, question, all),
@@ -94,6 +94,7 @@ export function fittingRecords(all: readonly KeptRecord[], question: CheckedQues
     .filter(({ until }) => until === undefined || question.precision === Infinity)
     .filter(({ record, until }) => record.code !== 'session_ended' || hasLostMessages(record, until, question, all))
     .filter(({ record }) => record.row.cause !== 'connection_lost' || hasLostConnection(record, question));
+  return found.filter(({ record }) => !isRepeated(record, found, question));
 }
 
 /** Tell whether the receiver had a subscription to the topic at the time of the message, and lost it later. */
@@ -230,11 +231,17 @@ function isCondition({ row }: KeptRecord): boolean {
 }
 
 /** Tell whether a record repeats that another connection, an operator, a ban or the app ended the session. */
-function isRepeated({ row, clientId, at }: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+function isRepeated(
+  { row, clientId, at }: KeptRecord,
+  found: readonly FoundRecord[],
+  question: CheckedQuestion
+): boolean {
   const other = row.repeats;
   // the end of a session is a cause for the receiver only
   if (other === undefined || (other === 'session_ended' && clientId !== question.clientId)) return false;
-  return all.some((one) => one.code === other && one.clientId === clientId && Math.abs(one.at - at) < SECOND);
+  return found.some(
+    ({ record: one }) => one.code === other && one.clientId === clientId && Math.abs(one.at - at) < SECOND
+  );
 }
 
 /** The time at which a later record ended the condition, if it is before that of the question. @param all the latest first */

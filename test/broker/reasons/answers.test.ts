@@ -189,6 +189,8 @@ describe('The order of causes', () => {
       causes.map(({ code }) => code),
       ['banned', 'offline_no_session']
     );
+    const other = await codesOf(broker, { topic: 'other', clientId: 'c' });
+    assert.ok(other.includes('banned'), 'also for a topic without a subscription');
   });
 
   it('names who has ended a subscription: its client, or an operator', async () => {
