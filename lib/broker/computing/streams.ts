@@ -72,6 +72,21 @@ export class Streams {
     return filters.length === 0 ? undefined : filters;
   }
 
+  /** The window of a rule that collects several rows, as it is written, and how long it takes; `Infinity`: until other rows arrive. */
+  async windowOf(id: string): Promise<{ readonly text: string; readonly lengthMs: number } | undefined> {
+    const { read } = this.rulesById.get(id) ?? {};
+    if (read === undefined || read.fault !== undefined) return undefined;
+    const { sql, options } = read.definition;
+    const { parseStreamStatement } = await import('../../streams/statement.ts');
+    const { UNIT_MS } = await import('../../streams/operators/windows/spec.ts');
+    const { window } = parseStreamStatement(sql);
+    if (window === undefined || window.kind === 'sliding') return undefined;
+    const { start, end, kind, unit, lengths } = window;
+    if (kind === 'count' && (lengths[1] ?? lengths[0]) === 1) return undefined;
+    const isTimed = unit !== undefined && !options.isEventTime;
+    return { text: sql.slice(start, end), lengthMs: isTimed ? lengths[0] * UNIT_MS[unit] : Infinity };
+  }
+
   /** Tell whether a rule publishes at this broker. @param isTarget selects the topics, which may be templates */
   publishesTo(id: string, isTarget: (template: unknown) => boolean): boolean {
     const { actions = [] } = this.rulesById.get(id)?.definition ?? {};

@@ -235,7 +235,20 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
         ? sampled('row_late', at, { ...known, topic: named, detail: shown(values) })
         : sampled('where_false', at, { ...known, topic: named, detail: `${reason}, with ${shown(values)}` })
     );
-  return { causes, isComplete: false }; // an input of a stream rule is sampled about once a second
+  const otherwise = await windowCauses(question, streams);
+  return { causes, otherwise, isComplete: false }; // an input of a stream rule is sampled about once a second
+}
+
+/** The window of a rule that may not have ended yet. */
+async function windowCauses(
+  { rule, topic, at, now, precision }: RuleQuestion,
+  streams: Streams
+): Promise<DerivedCause[]> {
+  const window = await streams.windowOf(rule);
+  const agoMs = precision === Infinity ? 0 : now - at - precision;
+  if (window === undefined || agoMs > window.lengthMs) return [];
+  const evidence = { rule: cut(rule), topic: cut(topic), isCertain: false, detail: cut(window.text) };
+  return [derived('window_open', now, evidence)];
 }
 
 export function sampled(...[code, at, evidence]: Parameters<typeof derived>): DerivedCause {

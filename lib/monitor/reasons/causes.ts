@@ -495,6 +495,11 @@ export const CAUSES = {
       `The condition of ${ruleOf(e)} ${e.isCertain === false ? 'may not have been met' : 'was not met'}${because(e)}.`,
     'Compare the values with the WHERE of the rule.'
   ),
+  window_open: row(
+    'derived',
+    (e) => `${begin(ruleOf(e))} may still collect rows in its window, and has no result before it ends${because(e)}.`,
+    'Wait until the window ends. A window that counts rows, or is in the time of events, ends only when other rows arrive.'
+  ),
   payload_invalid: row(
     'recorded',
     (e) =>

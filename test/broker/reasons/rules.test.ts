@@ -127,7 +127,8 @@ describe('The causes in a rule', () => {
       const causes = await causesOf(broker, id, topic);
       assert.deepEqual(codesOf(causes), [code ?? 'payload_invalid recorded'], id);
       assert.equal(causes[0].evidence.topic, topic, id);
-      assert.deepEqual(codesOf(await causesOf(broker, id, 'a/1')), [], id);
+      const others = id === 'late' ? ['window_open derived'] : [];
+      assert.deepEqual(codesOf(await causesOf(broker, id, 'a/1')), others, id);
       await rules.stop(id);
     }
   });
@@ -227,5 +228,32 @@ describe('The causes in a rule', () => {
     assert.deepEqual(codesOf(late), ['row_late sampled']);
     await broker.streams.rules.stop('r');
     assert.deepEqual(codesOf(await causesOf(broker, 'r')), ['rule_stopped recorded']);
+  });
+
+  it('says that the window of a rule over streams may be open, as long as it may have the message', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    const actions = [() => undefined];
+    const sql = 'SELECT count(*) AS n FROM s GROUP BY ';
+    await broker.streams.rules.create({ id: 'timed', sql: `${sql}TUMBLINGWINDOW(ss, 10)`, actions });
+    await broker.streams.rules.create({ id: 'counted', sql: `${sql}COUNTWINDOW(3)`, actions });
+    await broker.streams.rules.create({ id: 'rows', sql: 'SELECT t FROM s', actions });
+    await broker.publish('a/1', '{"t": 1}');
+    const at = clock.now() + 1;
+    await clock.advance('5s');
+    for (const rule of ['timed', 'counted']) {
+      const [{ code, text }] = (await broker.monitor.why({ topic: 'a/1', rule, at })).causes;
+      assert.equal(code, 'window_open');
+      assert.match(
+        text,
+        /^Rule "\w+" may still collect rows in its window, .*: (TUMBLINGWINDOW\(ss, 10\)|COUNTWINDOW\(3\))\.$/
+      );
+    }
+    await clock.advance('10s');
+    const later = async (rule: string) => codesOf((await broker.monitor.why({ topic: 'a/1', rule, at })).causes);
+    assert.deepEqual(await later('timed'), [], 'its window has ended');
+    assert.deepEqual(await later('counted'), ['window_open derived']);
+    assert.deepEqual(codesOf(await causesOf(broker, 'rows')), [], 'it has no window');
   });
 });

@@ -32,7 +32,14 @@ export type WindowSpec<S extends WindowShape = WindowShape> = S & WindowSettings
 /** The shape of one kind of windows. */
 export type ShapeOf<K extends WindowShape['kind']> = Extract<WindowShape, { readonly kind: K }>;
 
-const UNIT_MS: Readonly<Record<TimeUnit, number>> = { ms: 1, ss: 1000, mi: 60_000, hh: 3_600_000, dd: 86_400_000 };
+/** Milliseconds by unit of length. */
+export const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
+  ms: 1,
+  ss: 1000,
+  mi: 60_000,
+  hh: 3_600_000,
+  dd: 86_400_000
+};
 
 /** The shape of the window of a statement. @param compile compiles an expression */
 export function windowShape(window: Window, compile: (expression: Expression) => Evaluate): WindowShape {
