@@ -75,9 +75,9 @@ export async function ruleCauses(question: RuleQuestion, sources: RuleSources): 
 }
 
 /** The feature `rules` is stopped, or was at the time of the question. Without a time, also when it was stopped last. */
-function featureCauses(
-  { rule, topic, at, now, precision }: RuleQuestion,
-  { createdAt }: RuleState,
+export function featureCauses(
+  { rule, topic, at, now, precision }: Pick<RuleQuestion, 'rule' | 'topic' | 'at' | 'now' | 'precision'>,
+  { createdAt }: Pick<RuleState, 'createdAt'>,
   { stops }: RuleFeature
 ): DerivedCause[] {
   const stop = stops.at(at, precision);

@@ -3,7 +3,7 @@
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
-import { isBy, type RuleQuestion, type RuleSources, sampled, shown } from './rule-causes.ts';
+import { featureCauses, isBy, type RuleQuestion, type RuleSources, sampled, shown } from './rule-causes.ts';
 import { isTarget, publishesTo } from './rule-targets.ts';
 
 /** Maximum number of rules whose actions are compared with a topic (about 5 ms), and of those that are named. */
@@ -16,6 +16,8 @@ type OutputQuestion = Pick<RuleQuestion, 'topic' | 'publisher' | 'at' | 'now' | 
 /** A rule that publishes to the topic. */
 interface PublishingRule {
   readonly id: string;
+  /** Of a rule over events, in milliseconds since 1970; undefined: it is over streams. */
+  readonly createdAt?: number;
   /** The last examples of messages that its condition excluded. */
   readonly rejected: readonly {
     readonly at: number;
@@ -30,15 +32,15 @@ interface PublishingRule {
 /** The causes that rules which publish to a topic have published nothing. Targets that may be any topic are left out. */
 export function publishingCauses(
   question: OutputQuestion,
-  sources: Pick<RuleSources, 'rules' | 'streams'>
+  sources: Pick<RuleSources, 'rules' | 'streams' | 'ruleFeature'>
 ): DerivedCauses {
   const causes: DerivedCause[] = [];
   let isComplete = true;
   let left = MAX_PUBLISHING;
   for (const rule of rulesTo(question.topic, sources)) {
     if (rule === undefined || left-- === 0) return { causes, isComplete: false };
-    const found = [...stopOf(rule, question), ...conditionOf(rule, question), ...errorsOf(rule, question)];
-    causes.push(...found);
+    const stops = [...featureStop(rule, question, sources), ...stopOf(rule, question)];
+    causes.push(...stops, ...conditionOf(rule, question), ...errorsOf(rule, question));
     isComplete &&= rule.hasAll;
   }
   return { causes, isComplete };
@@ -55,13 +57,27 @@ function* rulesTo(
     if (!publishesTo(rule.definition, topic, true)) continue;
     const { rejected, excluded } = rule.samples;
     const examples = rejected.map(({ columns: values, ...one }) => ({ ...one, values }));
-    yield { id, rejected: examples, hasAll: excluded <= rejected.length };
+    const { createdAt } = rule.definition;
+    yield { id, createdAt, rejected: examples, hasAll: excluded <= rejected.length };
   }
   for (const [id, rule] of streams.rulesById) {
     if (left-- === 0) return yield undefined;
     if (!streams.publishesTo(id, (template) => isTarget('mqtt', template, topic, true))) continue;
     yield { id, rejected: rule.samples.rejected, hasAll: false }; // its inputs are sampled
   }
+}
+
+/** The stop of the feature `rules` at the time of the question. */
+function featureStop(
+  { id: rule, createdAt }: PublishingRule,
+  question: OutputQuestion,
+  { ruleFeature }: Pick<RuleSources, 'ruleFeature'>
+): DerivedCause[] {
+  if (createdAt === undefined) return [];
+  return featureCauses({ ...question, rule }, { createdAt }, ruleFeature).map((cause) => {
+    const { topic: _, detail, ...evidence } = cause.evidence;
+    return { ...cause, evidence: { ...evidence, detail: publishing(`${detail}`, question) } };
+  });
 }
 
 /** The last stop of a rule that lasted at the time of the question. */

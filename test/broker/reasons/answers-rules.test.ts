@@ -527,6 +527,32 @@ describe('The topic to which a rule publishes', () => {
     assert.deepEqual(await textsOf(broker, { ...question, clientId: undefined, topic: 'out/cold' }), []);
   });
 
+  it('names the stop of the feature rules to a receiver whose question names no rule, and no stop of another time', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe('out/#', { qos: 1 });
+    const question = { topic: 'out/hot', clientId: 'panel' };
+    await broker.rules.create({ id: 'hot', sql: 'SELECT * FROM "in/#"', actions: [republish('out/hot', 'x')] });
+    await clock.advance('1m');
+    await broker.features.stop('rules');
+    await broker.publish('in/1', 'x');
+    const at = clock.now() + 30_001;
+    const stopped = 'the feature `rules` is stopped since 2026-01-01T00:01:00.000Z: start it with';
+    const [lasting] = await textsOf(broker, question);
+    assert.equal(
+      lasting,
+      `Rule "hot" is not running: ${stopped} \`embermq ctl plugins load rules\`; the rule publishes to "out/hot".`
+    );
+    await clock.advance('1m');
+    await broker.features.start('rules');
+    await clock.advance('1m');
+    const over = /the feature `rules` was stopped from .* until 2026-01-01T00:02:00.000Z; the rule publishes to/;
+    for (const asked of [question, { ...question, at }]) assert.match((await textsOf(broker, asked))[0], over);
+    for (const time of [at - 60_000, at + 60_000])
+      assert.deepEqual(await textsOf(broker, { ...question, at: time }), [], 'it was running');
+  });
+
   it('names the rule over streams whose sink publishes there, and why it has not', async () => {
     await using kit = await ruleKit();
     const { broker, clock } = kit;
