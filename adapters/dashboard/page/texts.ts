@@ -488,6 +488,8 @@ export const T = {
     openTopic: 'Open the topic',
     again: 'Ask again',
     begin: (time: string) => `Records begin at ${time}, when the broker started.`,
+    knownSince: (time: string) => `All records about it are kept since ${time}.`,
+    unrecorded: 'Nothing is recorded, because the option `reasons` is false.',
     openBans: 'Open the bans'
   },
   traces: {

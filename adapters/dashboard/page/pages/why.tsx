@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks';
 import type { DataOf } from '../../../management/client/index.ts';
 import { choice, choose, hrefOf, place } from '../app/place.ts';
 import { get } from '../app/requests.ts';
-import { session } from '../app/session.ts';
 import { absoluteTime, inputTime, plainText, timeText } from '../model/format.ts';
 import { CopyAs } from '../parts/copy.tsx';
 import { Badge, Facts, Head } from '../parts/facts.tsx';
@@ -73,12 +72,12 @@ interface Query {
 
 function AnswerView({ query }: { readonly query: Query }) {
   const { topic, clientid, publisher, rule, at } = query;
-  const startedAt = session.value?.startedAt;
   const { value, error, reload } = useLoaded<Answer>(JSON.stringify(query), (signal) =>
     get('/x/why', { query, signal })
   );
   if (error !== undefined) return <Problem error={error} onRetry={reload} />;
   if (value === undefined) return <p class="loading">{T.shell.loading}</p>;
+  const { known_since } = value;
   const flags = { topic, client: clientid, publisher, rule, at: at === undefined ? '' : `${at}` };
   const words = Object.entries(flags).flatMap(([name, text]) => (text === '' ? [] : [`--${name}=${text}`]));
   return (
@@ -92,7 +91,7 @@ function AnswerView({ query }: { readonly query: Query }) {
           </button>
         </div>
       </div>
-      {startedAt !== undefined && <p class="aside">{W.begin(timeText(startedAt))}</p>}
+      <p class="aside">{known_since === undefined ? W.unrecorded : W.knownSince(timeText(known_since))}</p>
       {!value.is_complete && <p class="warning">{W.incomplete}</p>}
       {value.causes.length === 0 && <p>{W.noneAdvice}</p>}
       <ol class="causes">
