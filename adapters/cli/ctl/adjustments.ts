@@ -277,14 +277,16 @@ export const CHECKED: Adjustment = {
     valid ? { record } : errors
 };
 
-/** Samples by kind. */
-type Samples = Readonly<Record<string, readonly { readonly at: number }[]>>;
+/** Samples by kind, and numbers of events that were not sampled. */
+type Samples = Readonly<Record<string, readonly { readonly at: number }[] | number>>;
 
 /** Examples of a rule as rows, in the order of their times. */
 export const SAMPLES: Adjustment = {
   output: (data: Samples) =>
     Object.entries(data)
-      .flatMap(([kind, samples]) => samples.map((sample) => ({ kind: kind.replace(/s$/, ''), ...sample })))
+      .flatMap(([kind, samples]) =>
+        typeof samples === 'number' ? [] : samples.map((sample) => ({ kind: kind.replace(/s$/, ''), ...sample }))
+      )
       .sort((a, b) => a.at - b.at),
   line: (row) => {
     const { at, kind, cut, ...fields } = row as Readonly<Record<string, unknown>>;
