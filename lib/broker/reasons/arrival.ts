@@ -36,6 +36,7 @@ import {
   precisionOf,
   recordedCause,
   subscribedAt,
+  wasRefused,
   wasWithheld
 } from './found-records.ts';
 import { ruleCreatedAt } from './rule-causes.ts';
@@ -159,7 +160,8 @@ export class Arrival {
   #missed(all: readonly KeptRecord[], question: CheckedQuestion, topic: string): KeptRecord | undefined {
     const missed = missedSince(all, question);
     if (missed === undefined || question.clientId === undefined) return missed;
-    if (wasWithheld(missed, all, question) || this.#wasDenied(missed, question.clientId, topic)) return undefined;
+    if (wasRefused(missed, all, question) || wasWithheld(missed, all, question)) return undefined;
+    if (this.#wasDenied(missed, question.clientId, topic)) return undefined;
     const retained = this.#state.retainer.messages.lookUp(topic);
     return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
   }

@@ -5,11 +5,12 @@
 import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
+import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { restOfMisspelledShare } from '../../topics/near-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
-import { type ClientState, hasLost, isOfTopic, type Moment, stateBefore } from './client-states.ts';
+import { type ClientState, hasLost, isOfTopic, type Moment, stateBefore, subscriptionTo } from './client-states.ts';
 import { hasDiscarded, hasLostConnection, hasLostMessages } from './session-ends.ts';
 
 /** The question with the forms in which the broker has its names. */
@@ -57,6 +58,9 @@ export interface FoundRecord {
 const SECOND = 1_000;
 const MINUTE = 60_000;
 
+/** The refusals of messages that are listed under no reason for a drop. */
+const OTHER_REFUSALS: ReadonlySet<RecordedCode> = new Set<RecordedCode>(['topic_not_allowed', 'qos_not_allowed']);
+
 /** The part of a topic that delays a message. */
 const DELAY = /^\$delayed\/[^/]*\//;
 
@@ -65,6 +69,15 @@ export function wasWithheld(missed: KeptRecord, all: readonly KeptRecord[], ques
   return all.some((record) => {
     if (record.code !== 'right_withdrawn' || !isBefore(record, missed) || !fits(record, question)) return false;
     return (endOf(record, question, all) ?? Infinity) >= missed.at;
+  });
+}
+
+/** Tell whether a login or subscription of the receiver had been refused before a message without a subscriber, until it succeeded. */
+export function wasRefused(missed: KeptRecord, all: readonly KeptRecord[], question: CheckedQuestion): boolean {
+  return all.some((record) => {
+    const isRefusal = record.row.isRefusedConnect === true || record.code === 'subscribe_refused';
+    if (!isRefusal || record.clientId !== question.clientId || !isBefore(record, missed)) return false;
+    return fits(record, question) && (endOf(record, question, all) ?? Infinity) >= missed.at;
   });
 }
 
@@ -177,6 +190,7 @@ function fits(record: KeptRecord, question: CheckedQuestion): boolean {
   }
   if (record.rule !== undefined && (rule === undefined ? clientId !== undefined : record.rule !== rule)) return false; // clients receive without rules
   if (isLater(record, question) && record.code !== 'session_ended') return false;
+  if (isOfEarlier(record, question) || hasReturned(record, question)) return false;
   if (topic === undefined && record.rule === undefined)
     // the connection of a client, or a summary of drops
     return isNamed(record.clientId, clientId, publisher) || isNamed(record.publisher, clientId, publisher);
@@ -218,6 +232,24 @@ function lastOf({ at, number }: KeptRecord): Moment {
 
 function isNamed(name: string | undefined, clientId: string | undefined, publisher: string | undefined): boolean {
   return name !== undefined && (name === clientId || name === publisher);
+}
+
+/** Tell whether a record is about messages that were dropped or refused before the one of the question, of which it says nothing. */
+function isOfEarlier({ row, code, rule, at }: KeptRecord, question: CheckedQuestion): boolean {
+  if (row.drop === undefined && !OTHER_REFUSALS.has(code)) return false;
+  // a condition, or a message that should have come later
+  if (row.begins !== undefined || row.cause === 'retained_missing' || code === 'delayed_stopped') return false;
+  return rule === undefined && at < question.at - question.precision;
+}
+
+/** Tell whether the receiver of a refused CONNECT has resumed its session since, with the messages that waited. */
+function hasReturned({ row, clientId, number, since }: KeptRecord, question: CheckedQuestion): boolean {
+  const { states, topics, clientId: receiver } = question;
+  if (row.isRefusedConnect !== true || clientId === undefined || clientId !== receiver) return false;
+  const subscription = subscriptionTo(stateBefore(states, { number, since }), topics);
+  if (subscription === undefined || subscription.qos === 0) return false;
+  const next = states.find(({ by }) => by !== undefined && by.number > number)?.by?.row.change;
+  return next === 'resumed';
 }
 
 /** Tell whether a condition began after the message. */

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ArrivalQuestion, Broker } from '../../../lib/index.ts';
+import { createTestBroker } from '../../../lib/testing/index.ts';
+
+/** The codes of the causes of a complete answer, in order. */
+async function codesOf(broker: Broker, question: ArrivalQuestion): Promise<string[]> {
+  const { causes, isComplete } = await broker.monitor.why(question);
+  assert.equal(isComplete, true, JSON.stringify({ question, causes }));
+  return causes.map(({ code }) => code);
+}
+
+const hooks = { authenticate: ({ password }: { readonly password?: unknown }) => String(password) === 'right' };
+
+describe('Messages that arrived after others were lost', () => {
+  it('does not name the refusal of an earlier message for one that arrived after the right was given back', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using receiver = await kit.connect({ clientId: 'c' });
+    await receiver.subscribe('a/#', { qos: 1 });
+    await using publisher = await kit.connect({ clientId: 'p' });
+    await clock.advance('10s');
+    await broker.access.acl.set({ access: 'deny', action: 'publish', topic: 'a/#', clientId: 'p' });
+    await assert.rejects(publisher.publish('a/x', '1', { qos: 1 }));
+    const refused = clock.now();
+    await broker.access.acl.delete({ clientId: 'p' }, 'a/#');
+    await clock.advance('12s');
+    await publisher.publish('a/x', '2', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('1s');
+    for (const question of [
+      { topic: 'a/x', clientId: 'c', publisher: 'p' },
+      { topic: 'a/x', clientId: 'c' },
+      { topic: 'a/x' }
+    ]) {
+      assert.deepEqual(await codesOf(broker, { ...question, at }), []);
+      for (const asked of [{ ...question, at: refused }, question])
+        assert.equal((await broker.monitor.why(asked)).causes[0].code, 'acl_record');
+    }
+  });
+
+  it('does not name a failed login for a queued message that the client received when it resumed its session', async () => {
+    await using kit = await createTestBroker({ hooks });
+    const { broker, clock } = kit;
+    const connect = (password: string) =>
+      broker.connect({ clientId: 'c', username: 'u', password, clean: false, sessionExpiry: 3600 });
+    const first = await connect('right');
+    await first.subscribe('a/#', { qos: 1 });
+    await clock.advance('10s');
+    await first.disconnect();
+    await assert.rejects(connect('wrong'));
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('10s');
+    const question = { topic: 'a/x', clientId: 'c' };
+    assert.ok((await codesOf(broker, question)).includes('wrong_password'), 'it still waits');
+    const again = await connect('right');
+    await clock.advance('10s');
+    assert.deepEqual(await codesOf(broker, question), []);
+    assert.deepEqual(await codesOf(broker, { ...question, at }), []);
+    await again.disconnect();
+  });
+});
+
+describe('Clients that subscribed late, because they could not before', () => {
+  it('names the failed login before a message that no one received, and not the later subscription', async () => {
+    await using kit = await createTestBroker({ hooks });
+    const { broker, clock } = kit;
+    const connect = (password: string) => broker.connect({ clientId: 'c', username: 'u', password });
+    await assert.rejects(connect('wrong'));
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('10s');
+    const client = await connect('right');
+    await client.subscribe('a/#', { qos: 1 });
+    await clock.advance('10s');
+    const question = { topic: 'a/x', clientId: 'c' };
+    assert.deepEqual(await codesOf(broker, question), ['wrong_password']);
+    assert.equal((await codesOf(broker, { ...question, at }))[0], 'wrong_password');
+    await client.disconnect();
+  });
+
+  it('names the refused subscription that was accepted after the message, and not the later one', async () => {
+    let isAllowed = false;
+    const authorize = () => isAllowed;
+    await using kit = await createTestBroker({ auth: [{ name: 'rights', authorize }], allowAnonymous: true });
+    const { broker, clock } = kit;
+    const first = await broker.connect({ clientId: 'c' });
+    await first.subscribe('a/#', { qos: 1 }).catch(() => undefined);
+    await first.disconnect();
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    await clock.advance('10s');
+    isAllowed = true;
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#', { qos: 1 });
+    await clock.advance('10s');
+    const codes = await codesOf(broker, { topic: 'a/x', clientId: 'c' });
+    assert.deepEqual(codes.slice(0, 1), ['subscribe_refused']);
+    assert.ok(!codes.some((code) => code === 'subscribed_later' || code === 'retained_missing'), codes.join());
+  });
+});
