@@ -48,9 +48,9 @@ export interface RulesHost {
   republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number>;
   /** Publish a message of the broker itself. */
   publishSystem(topic: string, payload: string, qos: QoS): void;
-  /** Record an error of a rule, its stop, or its next start in the log of reasons. */
+  /** Record an error of a rule, its stop, its next start or its change in the log of reasons. */
   recorded(
-    code: 'rule_stopped' | 'rule_started' | 'payload_invalid' | 'function_failed' | 'target_refused',
+    code: 'rule_stopped' | 'rule_started' | 'rule_changed' | 'payload_invalid' | 'function_failed' | 'target_refused',
     subject: {
       readonly rule: string;
       readonly topic?: string | undefined;

@@ -11,6 +11,7 @@ import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
+import { formerTopics } from './events/former-topics.ts';
 import { NO_SAMPLES, RuleSampler, type SampledError } from './events/samples.ts';
 import { Meter } from './meter.ts';
 import type { RuleEngineParts } from './parts.ts';
@@ -163,6 +164,7 @@ export class BrokerRule {
     const hasOtherActions = definition.actions !== this.definition.actions;
     if (isElsewhere) this.#detach();
     if (plan !== this.plan) this.#sampler?.clear();
+    if (definition.sql !== this.definition.sql) this.#recordChange();
     this.definition = definition;
     this.plan = plan;
     if (isElsewhere) this.#attach(); // in the same turn, so no event is missed
@@ -249,6 +251,13 @@ export class BrokerRule {
   #recordStop(detail: string): void {
     this.#isStopRecorded = true;
     this.#parts.host.recorded('rule_stopped', { rule: this.id, detail });
+  }
+
+  /** Record the topics of the statement that is replaced. The time is in the text, because equal records would be one. */
+  #recordChange(): void {
+    const { host } = this.#parts;
+    const detail = formerTopics(this.plan.topics, host.clock.now());
+    host.recorded('rule_changed', { rule: this.id, detail });
   }
 
   /** Record an error, at most one of each code in 100 ms, for the question why a message did not arrive. */

@@ -32,6 +32,7 @@ import {
   hasUnknownLoss,
   isBefore,
   keysOf,
+  lastMissedAt,
   missedSince,
   precisionOf,
   recordedCause,
@@ -87,7 +88,7 @@ export class Arrival {
     const records = [...fittingRecords(all, question), ...unnamed.records];
     const missed = this.#missed(all, question, forms[0].topic);
     const recorded = records.flatMap((one) => recordedCause(one, question, missed));
-    const derived = await this.#derived(given, question, forms, missed);
+    const derived = await this.#derived(given, question, forms, missed, () => lastMissedAt(all, question));
     const hasLost = hasLostSubscription(all, question);
     const states = derived.causes.filter((one) => !isRecorded(one, recorded) && !(hasLost && isGone(one)));
     const isMissed = given.clientId === undefined || missed !== undefined;
@@ -179,9 +180,11 @@ export class Arrival {
     { publisher, clientId, rule }: ArrivalQuestion,
     question: CheckedQuestion,
     [form, other]: readonly [TopicForms, TopicForms?],
-    missed: Moment | undefined
+    missed: Moment | undefined,
+    lastMissedAt: () => number | undefined
   ): Promise<DerivedCauses> {
     const given = {
+      lastMissedAt,
       ...{ publisher, clientId, rule, now: question.now, at: question.at, precision: question.precision },
       isPast: question.now - question.at > question.precision,
       subscribedAt: (id: string) => this.#subscribedAt(id, question.topics)?.since,

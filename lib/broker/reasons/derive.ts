@@ -72,6 +72,8 @@ export interface DeriveQuestion {
   hadSubscription(clientId: string, since: number, until: number): boolean;
   /** The records of a rule that exists, the latest first. */
   recordsOfRule(rule: string): readonly KeptRecord[];
+  /** Time of the last message of the topic without a subscriber, in milliseconds since 1970; undefined: none is recorded. */
+  lastMissedAt(): number | undefined;
   /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */
   formerFilters(): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */

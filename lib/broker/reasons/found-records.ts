@@ -125,6 +125,11 @@ export function missedSince(all: readonly KeptRecord[], question: CheckedQuestio
   return all.findLast((record) => record.code === 'no_subscribers' && fits(record, question));
 }
 
+/** The time of the last message of the topic without a subscriber. @param all the latest first */
+export function lastMissedAt(all: readonly KeptRecord[], question: CheckedQuestion): number | undefined {
+  return all.find((record) => record.code === 'no_subscribers' && fits(record, question))?.at;
+}
+
 /** When a client has subscribed to the topic, as far as it is recorded. @param records those of the client, the latest first */
 export function subscribedAt(records: Iterable<KeptRecord>, topics: readonly string[]): Moment | undefined {
   for (const record of records) if (isSubscription(record) && isOfTopic(record.topic, topics)) return record;

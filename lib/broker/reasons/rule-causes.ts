@@ -7,6 +7,7 @@ import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
+import { formerTopicsIn } from '../../rules/events/former-topics.ts';
 import type { RuleState } from '../../rules/types.ts';
 import { encodeJson } from '../../sql/json.ts';
 import type { Value } from '../../sql/values.ts';
@@ -31,6 +32,8 @@ export interface RuleQuestion {
   readonly isPast: boolean;
   /** The records of a rule that exists, the latest first. */
   recordsOfRule(rule: string): readonly KeptRecord[];
+  /** Time of the last message of the topic without a subscriber, in milliseconds since 1970; undefined: none is recorded. */
+  lastMissedAt(): number | undefined;
 }
 
 /** The parts of the broker that know about rules. */
@@ -67,11 +70,20 @@ export async function ruleCauses(question: RuleQuestion, sources: RuleSources): 
   if (off.length > 0 && precision !== Infinity) return { causes: off, isComplete: true };
   const waiting = await waitingOutputs(question, sources);
   const found = await ofRule(question, state, sources.rules);
+  const late = createdLater(question, state.createdAt);
   return {
     ...found,
+    otherwise: [...late, ...(found.otherwise ?? [])],
     causes: [...off, ...waiting.causes, ...found.causes],
     isComplete: waiting.isComplete && found.isComplete
   };
+}
+
+/** The rule was created after the last message of the topic, as far as it is known; of a question without a time. */
+function createdLater({ rule, topic, now, precision, lastMissedAt }: RuleQuestion, createdAt: number): DerivedCause[] {
+  if (precision !== Infinity || (lastMissedAt() ?? Infinity) >= Math.floor(createdAt)) return [];
+  const evidence = { rule: cut(rule), topic: cut(topic), until: Math.floor(createdAt), detail: 'it was created then' };
+  return [derived('rule_stopped', now, evidence)];
 }
 
 /** The feature `rules` is stopped, or was at the time of the question. Without a time, also when it was stopped last. */
@@ -129,13 +141,26 @@ async function resourceOf(name: string, { api }: Rules): Promise<string> {
 }
 
 async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): Promise<DerivedCauses> {
-  const { rule, topic, publisher, at: time, now, precision, isPast } = question;
+  const { rule, topic, now, precision } = question;
   const known = { rule: cut(rule), topic: cut(topic) };
-  const { topics } = state;
+  const replaced = replacedAt(question);
+  const isPresent = precision === Infinity || replaced === undefined;
+  const topics = isPresent ? state.topics : (replaced.topics ?? [topic]);
   if (!readsTopic(topics, topic)) {
-    const other = unmatched(known, topics, now);
+    const other = unmatched(known, topics, now, isPresent ? undefined : replaced.until);
     return publishesTo(state, topic) ? ofOutput(question, other, rules) : { causes: [other], isComplete: true };
   }
+  const found = await ofCondition(question, state, rules);
+  if (!isPresent) return { ...found, isComplete: false }; // its condition then is not known
+  if (replaced?.topics === undefined || readsTopic(replaced.topics, topic)) return found;
+  const former = unmatched(known, replaced.topics, now, replaced.until);
+  return { ...found, otherwise: [former, ...(found.otherwise ?? [])] };
+}
+
+/** The causes that a rule which reads the topic has not run, or has excluded the message. */
+async function ofCondition(question: RuleQuestion, state: RuleState, rules: Rules): Promise<DerivedCauses> {
+  const { rule, topic, publisher, at: time, precision, isPast, now } = question;
+  const known = { rule: cut(rule), topic: cut(topic) };
   const stoppedAt = question.recordsOfRule(rule).find(({ code }) => code === 'rule_stopped')?.at ?? time;
   const isStopped = state.state !== 'connected' && stoppedAt <= time + precision;
   const stopped = isStopped
@@ -162,6 +187,26 @@ async function ofRule(question: RuleQuestion, state: RuleState, rules: Rules): P
   return { causes: stopped, otherwise: [others], isComplete: false };
 }
 
+/** The statement that a rule had at the time of the question. */
+interface Replaced {
+  /** When another one replaced it, in milliseconds since 1970. */
+  readonly until: number;
+  /** The topics that it read; undefined: they are not known. */
+  readonly topics: readonly string[] | undefined;
+}
+
+/** The statement that a rule over events had at the time of the question, if another one has replaced it; without a time, the one before the present one. */
+export function replacedAt({
+  rule,
+  at,
+  precision,
+  recordsOfRule
+}: Pick<RuleQuestion, 'rule' | 'at' | 'precision' | 'recordsOfRule'>): Replaced | undefined {
+  const changes = recordsOfRule(rule).filter(({ code }) => code === 'rule_changed');
+  const change = precision === Infinity ? changes[0] : changes.findLast(({ since }) => since > at - precision);
+  return change && { until: change.since, topics: formerTopicsIn(change.detail ?? '') };
+}
+
 /** The causes that a rule has not published a message of the topic. @param otherwise the cause that it reads other topics */
 async function ofOutput(
   { rule, at: time, precision }: RuleQuestion,
@@ -183,14 +228,16 @@ function ofPublishing(cause: DerivedCause): DerivedCause {
   return { ...cause, evidence: { ...evidence, detail: cut(`it publishes to this topic; ${evidence.detail}`) } };
 }
 
-/** The cause that a rule reads other topics. */
+/** The cause that a rule reads other topics. @param until when it read other ones than these, in milliseconds since 1970 */
 function unmatched(
   known: { readonly rule: string; readonly topic: string },
   filters: readonly string[],
-  now: number
+  now: number,
+  until?: number
 ): DerivedCause {
   const names = filters.map((filter) => JSON.stringify(filter)).join(', ');
-  return derived('from_unmatched', now, { ...known, detail: cut(`it reads ${names}`) });
+  const detail = cut(`it ${until === undefined ? 'reads' : 'read'} ${names}`);
+  return derived('from_unmatched', now, { ...known, until, detail });
 }
 
 /** The events of messages, after FROM; other events are not about messages. A wildcard may stand for any event. */
@@ -217,6 +264,7 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
   if (!streams.api.isRunning) return only('the stream service is stopped');
   const createdAt = ruleCreatedAt(rule, sources);
   if (createdAt > time + precision) return only(`it was created later, at ${timeOf(createdAt)}`);
+  const late = createdLater(question, createdAt);
   const { state, text } = await rules.status(rule);
   if (state !== 'connected' && !isPast) return only(text);
   const filters = await streams.topicsOf(rule);
@@ -235,7 +283,7 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
         ? sampled('row_late', at, { ...known, topic: named, detail: shown(values) })
         : sampled('where_false', at, { ...known, topic: named, detail: `${reason}, with ${shown(values)}` })
     );
-  const otherwise = await windowCauses(question, streams);
+  const otherwise = [...late, ...(await windowCauses(question, streams))];
   return { causes, otherwise, isComplete: false }; // an input of a stream rule is sampled about once a second
 }
 

@@ -3,7 +3,7 @@
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
-import { featureCauses, isBy, type RuleQuestion, type RuleSources, sampled, shown } from './rule-causes.ts';
+import { featureCauses, isBy, type RuleQuestion, type RuleSources, replacedAt, sampled, shown } from './rule-causes.ts';
 import { isTarget, publishesTo } from './rule-targets.ts';
 
 /** Maximum number of rules whose actions are compared with a topic (about 5 ms), and of those that are named. */
@@ -41,7 +41,7 @@ export function publishingCauses(
     if (rule === undefined || left-- === 0) return { causes, isComplete: false };
     const stops = [...featureStop(rule, question, sources), ...stopOf(rule, question)];
     causes.push(...stops, ...conditionOf(rule, question), ...errorsOf(rule, question));
-    isComplete &&= rule.hasAll;
+    isComplete &&= rule.hasAll && replacedAt({ ...question, rule: rule.id }) === undefined;
   }
   return { causes, isComplete };
 }

@@ -63,6 +63,12 @@ const RETAINING: readonly (readonly [RegExp, string])[] = [
   [/^the feature `retainer` was stopped/, 'The feature has been started again: let the client subscribe again.']
 ];
 
+/** Advice if what prevented the message has ended. */
+const ifOver =
+  (advice: string) =>
+  ({ until }: Evidence) =>
+    until === undefined ? undefined : advice;
+
 /** Advice if a will was deleted, by the reason. */
 const WILL_ADVICE: Readonly<Record<string, string>> = {
   [WILL_DROPS.returned]:
@@ -486,8 +492,12 @@ export const CAUSES = {
   ),
   from_unmatched: row(
     'derived',
-    (e) => `${begin(ruleOf(e))} does not select from ${topicOf(e)}${because(e)}.`,
-    'Correct the filters after FROM, or the topic.'
+    (e) =>
+      e.until === undefined
+        ? `${begin(ruleOf(e))} does not select from ${topicOf(e)}${because(e)}.`
+        : `${begin(ruleOf(e))} did not select from ${topicOf(e)} until ${timeOf(e.until)}${because(e)}.`,
+    'Correct the filters after FROM, or the topic.',
+    ifOver('The statement of the rule was changed then: check its filters after FROM, and publish the message again.')
   ),
   where_false: row(
     ['sampled', 'derived'],

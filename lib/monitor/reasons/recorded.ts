@@ -204,6 +204,7 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   },
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped', begins: 'rule_stop' },
   rule_started: { about: 'A rule that had stopped was started.', ends: ['rule_stop'] },
+  rule_changed: { about: 'Another statement replaced that of a rule, whose topics are in the detail.' },
   payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
   target_refused: { about: 'The target of a rule did not accept a message.', cause: 'target_refused' }
@@ -247,6 +248,7 @@ export type OtherCode =
   | 'receiver_refused'
   | 'rule_stopped'
   | 'rule_started'
+  | 'rule_changed'
   | 'payload_invalid'
   | 'function_failed'
   | 'target_refused';

@@ -106,7 +106,9 @@ describe('A rule that was not running', () => {
     assert.deepEqual(await textsOf(broker, { ...question, at: from + 60_001 }), []);
     assert.equal((await firstOf(broker, question)).evidence.until, from + 20_000, 'it has ended');
     await broker.rules.create({ id: 'later', sql: 'SELECT * FROM "a"', actions: [] });
-    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'later' }), []);
+    assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'later' }), [
+      'Rule "later" was not running until 2026-01-01T00:11:20.000Z: it was created then.'
+    ]);
   });
 
   it('names a rule that was disabled at the time of the question, and at no other time', async () => {
@@ -157,6 +159,77 @@ describe('A rule that was not running', () => {
       'Rule "new" is not running: it was created later, at 2026-01-01T00:01:00.000Z.'
     ]);
     assert.deepEqual(await textsOf(broker, { topic: 'a', rule: 'new' }), []);
+  });
+});
+
+describe('A rule whose statement was changed', () => {
+  it('names until when a rule read other topics, also after its statement was changed back', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using device = await kit.connect({ clientId: 'device' });
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe('out/#', { qos: 1 });
+    const question = { topic: 'in/1', rule: 'up' };
+    const sql = 'SELECT * FROM "in/#"';
+    await broker.rules.create({ id: 'up', sql, actions: [republish('out/up', 'x')] });
+    const before = clock.now() + 10_001;
+    await clock.advance('1m');
+    await broker.rules.update('up', { sql: 'SELECT * FROM "other/#", "b"' });
+    await device.publish('in/1', 'x', { qos: 1 });
+    await clock.advance('30s');
+    const during = clock.now() + 1;
+    await clock.advance('30s');
+    await broker.rules.update('up', { sql });
+    await clock.advance('1m');
+    const text = 'Rule "up" did not select from topic "in/1" until 2026-01-01T00:02:00.000Z: it read "other/#", "b".';
+    for (const asked of [question, { ...question, at: during }]) {
+      const { code, text: found, remedy } = await firstOf(broker, asked);
+      assert.deepEqual([code, found], ['from_unmatched', text]);
+      assert.match(remedy, /publish the message again\.$/);
+    }
+    const earlier = await broker.monitor.why({ ...question, at: before });
+    assert.deepEqual([earlier.causes, earlier.isComplete], [[], false], 'it had the topic then, and another condition');
+    const later = await broker.monitor.why({ ...question, at: clock.now() - 29_999 });
+    assert.deepEqual([later.causes, later.isComplete], [[], true]);
+    const output = await broker.monitor.why({ topic: 'out/up', clientId: 'panel', at: during });
+    assert.deepEqual([output.causes, output.isComplete], [[], false]);
+  });
+
+  it('does not say that a rule selected from other topics before it was changed to them', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using device = await kit.connect({ clientId: 'device' });
+    await broker.rules.create({ id: 'up', sql: 'SELECT * FROM "in/#"', actions: [] });
+    await clock.advance('1m');
+    const at = clock.now() + 1;
+    await device.publish('in/1', 'x', { qos: 1 });
+    await clock.advance('1m');
+    await broker.rules.update('up', { sql: 'SELECT * FROM "other/#"' });
+    assert.deepEqual(await textsOf(broker, { topic: 'in/1', rule: 'up', at }), []);
+    assert.deepEqual(await textsOf(broker, { topic: 'in/1', rule: 'up' }), [
+      'Rule "up" does not select from topic "in/1": it reads "other/#".'
+    ]);
+  });
+
+  it('names, without a time, that a rule was deleted and created again after the last message of the topic', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using device = await kit.connect({ clientId: 'device' });
+    const rule = { id: 'up', sql: 'SELECT * FROM "in/#"', actions: [] };
+    await broker.rules.create(rule);
+    await clock.advance('1m');
+    await broker.rules.delete('up');
+    await device.publish('in/1', 'x', { qos: 1 });
+    await clock.advance('1m');
+    await broker.rules.create(rule);
+    await clock.advance('1m');
+    const question = { topic: 'in/1', rule: 'up' };
+    const { text, remedy } = await firstOf(broker, question);
+    assert.equal(text, 'Rule "up" was not running until 2026-01-01T00:02:00.000Z: it was created then.');
+    assert.match(remedy, /publish the message again/);
+    await device.publish('in/1', 'y', { qos: 1 });
+    await clock.advance(1);
+    assert.deepEqual(await textsOf(broker, question), [], 'the rule has had a message since');
   });
 });
 
@@ -297,7 +370,9 @@ describe('A rule that was stopped for a time', () => {
     await broker.rules.create({ ...events, sql: 'SELECT * FROM "a/+"' });
     await rules.create(streams);
     await clock.advance('1s');
-    for (const rule of ['hot', 'cold']) assert.deepEqual(await textsOf(broker, { topic: 'a/1', rule }), [], rule);
+    const created = 'was not running until 2026-01-01T00:00:02.000Z: it was created then.';
+    for (const rule of ['hot', 'cold'])
+      assert.deepEqual(await textsOf(broker, { topic: 'a/1', rule }), [`Rule "${rule}" ${created}`]);
     const all = await textsOf(broker, { topic: 'a/1' });
     assert.deepEqual(
       all.filter((text) => /"(hot|cold)"/.test(text)),
