@@ -187,16 +187,18 @@ export class Arrival {
       lastMissedAt,
       ...{ publisher, clientId, rule, now: question.now, at: question.at, precision: question.precision },
       isPast: question.now - question.at > question.precision,
+      formerTime: this.#formerTime(question, missed),
       subscribedAt: (id: string) => this.#subscribedAt(id, question.topics)?.since,
       hasMissed: (id: string) => {
         const subscribed = this.#subscribedAt(id, question.topics);
         if (subscribed && hasLost(stateBefore(this.#statesOf(id), subscribed), question.topics)) return false;
+        if ((subscribed?.since ?? Infinity) < question.at - question.precision) return false; // the message was sent to it
         return isBefore(missed, subscribed) || (subscribed?.since ?? -Infinity) > question.at + question.precision;
       },
       hadSubscription: (id: string, since: number, until: number) =>
         statesBetween(this.#statesOf(id), since, until).some((one) => isSubscribed(one, question.topics) !== false),
       recordsOfRule: (id: string) => this.#ofPresentRules(this.#services.reasons.records({ rule: id })),
-      formerFilters: () => this.#formerFilters(question),
+      formerFilters: (at?: number) => this.#formerFilters(question, at),
       endedAt: () => this.#endedAt(question),
       lostAt: () => this.#lostAt(question),
       unseenSince: () => this.#unseenSince(question)
@@ -212,9 +214,18 @@ export class Arrival {
     };
   }
 
-  /** The filters of the subscriptions that the receiver had at the time of the question, as far as their records are kept. */
-  #formerFilters({ states, at, precision }: CheckedQuestion): readonly string[] {
-    return [...stateAt(states, at + precision).subscriptions.keys()];
+  /** The filters of the subscriptions that the receiver had at a time, as far as their records are kept; default: at that of the question. */
+  #formerFilters({ states, at, precision }: CheckedQuestion, time = at + precision): readonly string[] {
+    return [...stateAt(states, time).subscriptions.keys()];
+  }
+
+  /** The time of the filters of a question: of one without a time, that of a message before the receiver has subscribed to its topic. */
+  #formerTime(
+    { precision, at, now, topics, clientId = '' }: CheckedQuestion,
+    missed: Moment | undefined
+  ): number | undefined {
+    if (precision !== Infinity) return now - at > precision ? at + precision : undefined;
+    return isBefore(missed, this.#subscribedAt(clientId, topics)) ? missed?.since : undefined;
   }
 
   /** The states of a client, the oldest first. */

@@ -16,7 +16,7 @@ import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { withBridge } from './bridge-state.ts';
-import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
+import { type Filtered, nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { type RuleSources, ruleCauses } from './rule-causes.ts';
 import { publishingCauses } from './rule-outputs.ts';
@@ -64,6 +64,8 @@ export interface DeriveQuestion {
   readonly precision: number;
   /** True if the message was published some time ago, so that the state may have been another one. */
   readonly isPast: boolean;
+  /** A time after the message at which the receiver may have had other filters than now; undefined: those of now. */
+  readonly formerTime: number | undefined;
   /** When a client has subscribed to the topic, in milliseconds since 1970; undefined: it is not known. */
   subscribedAt(clientId: string): number | undefined;
   /** Tells whether a message of the topic was published before a client subscribed to it. */
@@ -74,8 +76,8 @@ export interface DeriveQuestion {
   recordsOfRule(rule: string): readonly KeptRecord[];
   /** Time of the last message of the topic without a subscriber, in milliseconds since 1970; undefined: none is recorded. */
   lastMissedAt(): number | undefined;
-  /** The filters of the subscriptions that the receiver had at the time of the message, as far as it is known. */
-  formerFilters(): readonly string[];
+  /** The filters of the subscriptions that the receiver had at a time, or at that of the question, as far as it is known. */
+  formerFilters(at?: number): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */
   lostAt(): number | undefined;
   /** The time since which the publisher would be known, if it has never connected since then, in milliseconds since 1970. */
@@ -187,11 +189,14 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
     const gone = derived('offline_no_session', now, { clientId: known.clientId });
     return { causes: [...others, ...causes, gone], isComplete };
   }
-  const near = question.isPast
-    ? formerlyNear(question, session)
-    : nearFiltersOf(question, session.subscriptions.values());
+  const { formerTime } = question;
+  const had = formerTime === undefined ? undefined : formerlyOf(question, session, formerTime);
+  const near =
+    had === undefined ? nearFiltersOf(question, session.subscriptions.values()) : formerlyNear(question, session, had);
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
-  const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
+  const hadReceiver = (topic: string) => had?.some((one) => reaches(one, topic)) ?? hasReceiver(topic);
+  const isLate = hasReceiver(question.topic) && !hadReceiver(`${session.client.mountpoint}${question.written}`);
+  const rewritten = isLate ? [] : rewrittenCauses(question, state.rewrites, hadReceiver, clientId);
   const found = await stateOf(session, question, state);
   const causes = [...rewritten, ...near.causes, ...found.causes];
   if (causes.length === 0 && !hasReceiver(question.topic)) causes.push(noSubscription(session, question));
@@ -199,16 +204,20 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
   return { causes, otherwise: found.otherwise ?? [], isComplete };
 }
 
-/** The filters that nearly match the topic, of a client that may have had others at the time of the message. */
-function formerlyNear(question: DeriveQuestion, session: Session): DerivedCauses {
-  const { at, precision, topic } = question;
-  const { subscriptions, client } = session;
+/** The subscriptions that a client had at a time, and those that it may have had. */
+function formerlyOf(question: DeriveQuestion, { subscriptions, client }: Session, time: number): readonly Filtered[] {
   const { clientId, mountpoint } = client;
-  const isLate = (question.subscribedAt(clientId) ?? -Infinity) > at + precision;
+  const isLate = (question.subscribedAt(clientId) ?? -Infinity) > time;
   const subscriber = { mountpoint, receiver: { clientId } };
-  const former = question.formerFilters().map((filter) => ({ filter, subscriber }));
-  const current = [...subscriptions.values()].filter((one) => !(isLate && reaches(one, topic)));
-  const { causes, isComplete } = nearFiltersOf(question, [...former, ...current]);
+  const former = question.formerFilters(time).map((filter) => ({ filter, subscriber }));
+  return [...former, ...[...subscriptions.values()].filter((one) => !(isLate && reaches(one, question.topic)))];
+}
+
+/** The filters that nearly match the topic, of a client that may have had others at the time of the message. @param had its filters */
+function formerlyNear(question: DeriveQuestion, session: Session, had: readonly Filtered[]): DerivedCauses {
+  const { subscriptions, client } = session;
+  const { mountpoint } = client;
+  const { causes, isComplete } = nearFiltersOf(question, had);
   const marked = causes.map((cause) => {
     const { filter, detail } = cause.evidence;
     if (subscriptions.get(`${mountpoint}${filter}`) !== undefined) return cause;

@@ -101,4 +101,53 @@ describe('Clients that subscribed late, because they could not before', () => {
     assert.deepEqual(codes.slice(0, 1), ['subscribe_refused']);
     assert.ok(!codes.some((code) => code === 'subscribed_later' || code === 'retained_missing'), codes.join());
   });
+
+  it('names the filter that only nearly matched, with and without the time of the message, after a right one was added', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    const wrong = { filter_case: ['A/X', 'a/x'], filter_slash: ['/b/x', 'b/x'], filter_levels: ['c/+', 'c/x/y'] };
+    for (const [code, [filter, topic]] of Object.entries(wrong)) {
+      await client.subscribe(filter, { qos: 1 });
+      await clock.advance('10s');
+      await broker.publish(topic, '1', { qos: 1 });
+      const at = clock.now();
+      await clock.advance('10s');
+      await client.subscribe(topic, { qos: 1 });
+      await clock.advance('10s');
+      for (const question of [
+        { topic, clientId: 'c' },
+        { topic, clientId: 'c', at }
+      ])
+        assert.equal((await codesOf(broker, question))[0], code);
+      await broker.publish(topic, '2', { qos: 1 });
+      const arrived = clock.now();
+      await clock.advance('10s');
+      assert.deepEqual(await codesOf(broker, { topic, clientId: 'c', at: arrived }), []);
+    }
+    await using late = await kit.connect({ clientId: 'late' });
+    await late.subscribe('d/x', { qos: 1 });
+    assert.deepEqual(await codesOf(broker, { topic: 'd/x', clientId: 'late' }), [], 'there was no message');
+  });
+
+  it('names the rewriting of a topic before the later subscription to the rewritten topic', async () => {
+    const rewrite = [{ filter: 'v1/#', pattern: /^v1\/(.+)$/, target: 'new/$1', on: 'publish' }] as const;
+    await using kit = await createTestBroker({ rewrite });
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await using late = await kit.connect({ clientId: 'late' });
+    await client.subscribe('v1/x', { qos: 1 });
+    await using device = await kit.connect({ clientId: 'p' });
+    await clock.advance('10s');
+    await device.publish('v1/x', '1', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('10s');
+    for (const each of [client, late]) await each.subscribe('new/x', { qos: 1 });
+    await clock.advance('10s');
+    for (const question of [{ topic: 'v1/x' }, { topic: 'v1/x', at }]) {
+      assert.equal((await codesOf(broker, { ...question, clientId: 'c' }))[0], 'rewritten');
+      const codes = await codesOf(broker, { ...question, clientId: 'late' });
+      assert.ok(codes.includes('subscribed_later') && !codes.includes('rewritten'), codes.join());
+    }
+  });
 });
