@@ -90,15 +90,15 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
       subject: { readonly clientId: string; readonly detail?: string; readonly since?: number }
     ): void;
     add(code: ForbiddenCode, subject: ForbiddenMessage): void;
-    add(
+    /** Record a message that its receiver refuses; many different ones are summarised. */
+    drop(
+      topic: string,
+      qos: QoS,
+      publisher: string,
       code: 'receiver_refused',
-      subject: {
-        readonly clientId: string;
-        readonly publisher: string;
-        readonly topic: string;
-        readonly qos: QoS;
-        readonly detail: string;
-      }
+      receiver: string,
+      count: number,
+      detail: string
     ): void;
     add(
       code: 'will_dropped',

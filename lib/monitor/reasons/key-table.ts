@@ -169,5 +169,5 @@ export class KeyTable {
 
 /** Tell whether a record is about a message, not about a connection, a session or a subscription. */
 function isOfMessage({ row, topic }: KeptRecord): boolean {
-  return row.drop !== undefined || (topic !== undefined && row.isFilter !== true);
+  return row.drop !== undefined || row.isOfMessage === true || (topic !== undefined && row.isFilter !== true);
 }

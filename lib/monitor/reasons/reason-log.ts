@@ -25,7 +25,7 @@ const CLIENT_LIMITS = { keys: 10_000, records: 32, messages: 24 };
 /** Of clients about which nothing is known but that their CONNECT was refused: anyone can invent any number of client ids. */
 const NEWCOMER_LIMITS = { keys: 2_000, records: 4 };
 const TOPIC_LIMITS = { keys: 10_000, records: 8 };
-const RULE_LIMITS = { keys: 10_000, records: 16 };
+const RULE_LIMITS = { keys: 10_000, records: 16, messages: 12 };
 
 /** Maximum number of routes that count drops which are not in the log yet, and of the characters of their names, which are not cut. */
 const MAX_ROUTES = 4_096;
@@ -349,7 +349,7 @@ export class ReasonLog {
     const records = comparedWith(tables, clients, clientId, rule, indexed, publisher, address)?.records;
     if (records === undefined) return undefined;
     // events of clients and rules are one only if they are in a row, so that a history keeps their order
-    const oldest = row.drop === undefined ? records.length - 1 : 0;
+    const oldest = row.drop === undefined && row.isOfMessage !== true ? records.length - 1 : 0;
     for (let i = records.length - 1; i >= oldest && i >= 0; i--)
       if (records[i].equals(code, topic, qos, publisher, clientId, rule, detail))
         return this.#repeated(records[i], count, at);

@@ -48,6 +48,8 @@ export interface RecordedEntry {
   readonly isDiscard?: true;
   /** Set if a topic lost its retained message. */
   readonly isRetainedLoss?: true;
+  /** Set if it is about one message, and no reason for a drop. Equal records are one, whatever was recorded between them, as those of drops are. */
+  readonly isOfMessage?: true;
 }
 
 type Causes = Omit<RecordedEntry, 'about' | 'drop'>;
@@ -188,26 +190,47 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   source_failed: refusal('A PUBLISH was refused, because a source failed.', 'source_failed'),
   publish_hook: refusal('A PUBLISH was refused by a hook `publish`.', 'publish_hook'),
   system_topic: refusal('A PUBLISH below `$SYS` was refused.', 'topic_not_allowed'),
-  topic_not_allowed: { about: 'A PUBLISH was refused: its topic is not allowed.', cause: 'topic_not_allowed' },
+  topic_not_allowed: {
+    about: 'A PUBLISH was refused: its topic is not allowed.',
+    cause: 'topic_not_allowed',
+    isOfMessage: true
+  },
   delayed_stopped: {
     about: 'A delayed PUBLISH was refused: the feature `delayed` is stopped.',
     cause: 'delayed_stopped',
     drop: 'topic_invalid'
   },
-  qos_not_allowed: { about: 'A PUBLISH was refused: QoS or retain are not allowed.', cause: 'qos_not_allowed' },
-  packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
+  qos_not_allowed: {
+    about: 'A PUBLISH was refused: QoS or retain are not allowed.',
+    cause: 'qos_not_allowed',
+    isOfMessage: true
+  },
+  packet_too_large: {
+    about: 'A packet was refused: it is too large.',
+    cause: 'packet_too_large',
+    isOfMessage: true
+  },
   store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
   memory_watermark: { about: 'A PUBLISH was refused: memory is short.', cause: 'memory_watermark', drop: 'quota' },
   receiver_refused: {
     about: 'The client refused a message in its acknowledgement.',
-    cause: 'receiver_refused'
+    cause: 'receiver_refused',
+    isOfMessage: true
   },
   rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped', begins: 'rule_stop' },
   rule_started: { about: 'A rule that had stopped was started.', ends: ['rule_stop'] },
   rule_changed: { about: 'Another statement replaced that of a rule, whose topics are in the detail.' },
-  payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
-  function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
-  target_refused: { about: 'The target of a rule did not accept a message.', cause: 'target_refused' }
+  payload_invalid: {
+    about: 'A payload could not be decoded for a rule.',
+    cause: 'payload_invalid',
+    isOfMessage: true
+  },
+  function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed', isOfMessage: true },
+  target_refused: {
+    about: 'The target of a rule did not accept a message.',
+    cause: 'target_refused',
+    isOfMessage: true
+  }
 };
 
 /** The code of a record that is neither a drop nor the end of a connection. */

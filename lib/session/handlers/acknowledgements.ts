@@ -50,8 +50,9 @@ function recordRefusal(session: Session, cmd: 'puback' | 'pubrec', id: number, c
   const message = inflight?.acknowledgeable(id) === Awaiting[cmd] ? inflight.messageOf(id) : undefined;
   if (message === undefined) return;
   const { topic, qos, clientId: publisher } = message;
+  const receiver = client.clientId;
   const detail = `reason code 0x${code.toString(16)} (${reasonName(code)})`;
-  ports.reasons.add('receiver_refused', { clientId: client.clientId, publisher, topic, qos, detail });
+  ports.reasons.drop(topic, qos, publisher, 'receiver_refused', receiver, 1, detail);
 }
 
 export const onPuback: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {

@@ -100,6 +100,39 @@ describe(`The log of reasons (SEED=${SEED})`, () => {
     assert.equal(log.size, 3, 'another QoS is another record');
   });
 
+  it('keeps the stops of a rule while its errors alternate between topics, which are one record for each topic', () => {
+    const { log, pass } = logOf();
+    log.add('rule_stopped', { rule: 'r', detail: 'disabled' });
+    log.add('rule_started', { rule: 'r' });
+    for (let number = 0; number < 100; number++) {
+      pass(100);
+      log.add('target_refused', { rule: 'r', topic: `t/${number % 2}`, detail: 'refused' });
+    }
+    const errors = [...log.records({ rule: 'r' })].map(({ code, topic, count }) => [code, topic, count]);
+    assert.deepEqual(errors, [
+      ['target_refused', 't/1', 50],
+      ['target_refused', 't/0', 50],
+      ['rule_started', undefined, 1],
+      ['rule_stopped', undefined, 1]
+    ]);
+    for (let number = 0; number < 100; number++)
+      log.add('target_refused', { rule: 'r', topic: `u/${number}`, detail: 'refused' });
+    const codes = [...log.records({ rule: 'r' })].map(({ code }) => code);
+    assert.deepEqual([codes.length, codes.at(-1)], [16, 'rule_stopped']);
+  });
+
+  it('keeps the drops of a topic and of its publisher while a receiver refuses messages to it in turn', () => {
+    const { log, pass } = logOf();
+    log.drop('t/0', 1, 'p', 'queue_full', 'slow', 1);
+    for (let number = 0; number < 1_000; number++, pass(1))
+      log.drop(`t/${number % 2}`, 1, 'p', 'receiver_refused', 'r', 1, 'reason code 0x87 (not authorized)');
+    const found = [...log.records({ topic: 't/0' })].map(({ code, count }) => [code, count]);
+    assert.deepEqual(found, [
+      ['receiver_refused', 500],
+      ['queue_full', 1]
+    ]);
+  });
+
   it('keeps the records of other clients while one causes a flood', () => {
     const { log, topics } = logOf();
     log.drop('quiet', 0, '', 'queue_full', 'quiet', 1);

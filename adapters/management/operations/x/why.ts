@@ -107,7 +107,7 @@ export const REASONS: readonly Operation[] = [
       query: { topic: 'plant/1/temperature', clientid: 'panel' },
       data: {
         is_complete: true,
-        known_since: 1_767_139_200_000,
+        known_since: 1_767_225_600_000,
         causes: [
           {
             code: 'offline_no_session',
