@@ -163,7 +163,10 @@ export class BrokerRule {
     const isElsewhere = plan !== this.plan && this.isAttached;
     const hasOtherActions = definition.actions !== this.definition.actions;
     if (isElsewhere) this.#detach();
-    if (plan !== this.plan) this.#sampler?.clear();
+    if (plan !== this.plan) {
+      this.#sampler?.clear();
+      this.#excludedBefore = -this.#meter.counters.noResult; // the new statement has excluded none
+    }
     if (definition.sql !== this.definition.sql) this.#recordChange();
     this.definition = definition;
     this.plan = plan;

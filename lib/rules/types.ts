@@ -410,7 +410,7 @@ export interface RuleSamples {
   readonly errors: readonly RuleErrorSample[];
   /** The last five. */
   readonly rejected: readonly RuleRejectedSample[];
-  /** Number of events that WHERE has excluded, of which `rejected` are examples. `resetCounters` does not change it. */
+  /** Number of events that WHERE has excluded, of which `rejected` are examples. It begins again when the statement changes; `resetCounters` does not change it. */
   readonly excluded: number;
 }
 

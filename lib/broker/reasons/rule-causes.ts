@@ -182,7 +182,7 @@ async function ofCondition(question: RuleQuestion, state: RuleState, rules: Rule
   if (near.length > 0 || (hasAll && causes.length === 0))
     return { causes: [...near, ...stopped], isComplete: hasAll && !isStopped };
   if (causes.length > 0) return { causes: stopped, otherwise: causes.map(({ cause }) => cause), isComplete: false };
-  const detail = `it has excluded ${excluded} messages, and none of the last examples is of this topic`;
+  const detail = `it has excluded ${excluded === 1 ? '1 message' : `${excluded} messages`}, and none of the last examples is of this topic`;
   const others = derived('where_false', now, { ...known, isCertain: false, detail }, excluded);
   return { causes: stopped, otherwise: [others], isComplete: false };
 }

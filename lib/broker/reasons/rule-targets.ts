@@ -35,5 +35,7 @@ export function isTarget(name: keyof typeof PUBLISHING, template: unknown, topic
   const [head, ...rest] = template.split(PUBLISHING[name].values);
   const end = rest.at(-1);
   if (isNamed && /^\/*$/.test(`${head}${end ?? ''}`)) return false;
-  return end === undefined ? topic === head : topic.startsWith(head) && topic.endsWith(end);
+  return end === undefined
+    ? topic === head
+    : topic.length >= head.length + end.length && topic.startsWith(head) && topic.endsWith(end);
 }
