@@ -8,6 +8,8 @@ interface RequestParts {
   readonly method?: string | undefined;
   /** Path and query to append to those of the URL. */
   readonly path?: string | undefined;
+  /** The template of the path, for messages of errors: values of messages are not shown. Undefined: the path has no values. */
+  readonly template?: string | undefined;
   /** Keyed by lower-case names. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -31,8 +33,9 @@ export const DATA_TO_WEBSERVER: ActionType = {
     const pathOf = path === undefined || path === '' ? undefined : compilePath(path);
     const headersOf = compileHeaders(params.headers);
     const fixed = method === undefined ? '' : JSON.stringify({ method });
+    const template = path?.includes('${') ? path : undefined;
     const partsOf = (output: Value) =>
-      JSON.stringify({ method, path: pathOf?.(output), headers: headersOf?.(output) } satisfies RequestParts);
+      JSON.stringify({ method, path: pathOf?.(output), template, headers: headersOf?.(output) } satisfies RequestParts);
     const hasTemplates = pathOf !== undefined || headersOf !== undefined;
     return {
       prepare: (output) => joined(hasTemplates ? partsOf(output) : fixed, bodyOf(output))

@@ -65,17 +65,22 @@ class WebHookResource implements Resource {
     for (const [name, value] of Object.entries({ ...this.#settings.headers, ...parts.headers }))
       if (hasBody || name !== 'content-type') headers.push(name, value);
     const call = { method, headers, path: parts.path === undefined ? undefined : pathOf(url, parts.path) };
+    const { template = parts.path } = parts;
+    const place = template === undefined ? url.pathname : pathOf(url, template);
     if (!hasBody) {
-      this.#checkAnswer(await this.#client.send(call, attempt), call.path);
+      this.#checkAnswer(await this.#client.send(call, attempt), place);
       return;
     }
     headers.push('content-length', `${Buffer.byteLength(body)}`);
     const bytes = typeof body === 'string' && !isPlainText(headers) ? Buffer.from(body) : body;
-    this.#checkAnswer(await this.#client.send({ ...call, body: bytes }, attempt), call.path);
+    this.#checkAnswer(await this.#client.send({ ...call, body: bytes }, attempt), place);
   }
 
-  /** @throws SendError if the server has refused the request */
-  #checkAnswer(answer: HttpAnswer, path = this.#settings.url.pathname): void {
+  /**
+   * @param path the one of the request, with the names of its values
+   * @throws SendError if the server has refused the request
+   */
+  #checkAnswer(answer: HttpAnswer, path: string): void {
     if (!this.#settings.failsOnStatus) return;
     const { origin } = this.#settings.url;
     const describe = () => `${origin}${path.split('?', 1)[0]} has answered with the status ${answer.status}`;

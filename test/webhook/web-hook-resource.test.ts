@@ -246,6 +246,20 @@ describe('The answers that the resource web_hook gets', () => {
       assert.match(outbox.lastError?.message ?? '', /\/hook\/events has answered with the status 403$/);
     }));
 
+  it('names the template of the path in the reason, so that it is the same for all messages', () =>
+    withServer({ params: { path: 'of/${n}?key=${n}' } }, async ({ receiver, add, outbox }) => {
+      receiver.answer = (_request, response) => response.writeHead(403).end();
+      for (const n of [1, 2]) {
+        add({ n });
+        await outbox.idle();
+        assert.match(outbox.lastError?.message ?? '', /\/hook\/of\/\$\{n\} has answered with the status 403$/);
+      }
+      assert.deepEqual(
+        receiver.received.map(({ url }) => url),
+        ['/hook/of/1?key=1', '/hook/of/2?key=2']
+      );
+    }));
+
   it('drops requests that the server refuses or redirects, with the reason', async () => {
     for (const status of [300, 302, 304, 400, 401, 404, 413])
       await withStatus(status, { 'retry-after': '9' }, async ({ outbox, outcomes }) => {
