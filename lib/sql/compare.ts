@@ -1,5 +1,5 @@
-// Values come from devices, and a comparison of two large ones is a loop: each part is counted before it is read, so that only what is really
-// compared counts towards the limit of an event.
+// Values come from devices, and a comparison of two large ones is a loop: each part is counted before it is read, so that parts which
+// are not reached do not count towards the limit of an event. Two strings count with the length of the shorter one, also if they differ at once.
 
 import { checkLevel, SqlFailure } from './sql-error.ts';
 import { bytesOf, describe, isList, isNumber, isObject, kindOf, own, type Value, type ValueObject } from './values.ts';

@@ -210,7 +210,7 @@ export const CAUSES = {
   ),
   publisher_unknown: row(
     'derived',
-    (e) => `${begin(sender(e))} is not connected, and has never tried to connect${because(e)}.`,
+    (e) => `${begin(sender(e))} is not connected, and no CONNECT of it is recorded${because(e)}.`,
     'Check the client id of the publisher in the question, and the address and port to which it connects.'
   ),
   delayed_stopped: row(
@@ -400,8 +400,9 @@ export const CAUSES = {
   qos_lowered: row(
     'derived',
     (e) =>
-      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `QoS ${e.grantedQos}`}, whatever the QoS with which it is published${because(e)}.`,
-    'Publish and subscribe with QoS 1 or 2.'
+      `${begin(client(e))} receives ${topicOf(e)} with ${e.grantedQos === undefined ? 'a low QoS' : `at most QoS ${e.grantedQos}`}${because(e)}.`,
+    'Publish and subscribe with QoS 1 or 2.',
+    ({ grantedQos }) => (grantedQos === 1 ? 'Subscribe with the QoS of the messages.' : undefined)
   ),
   queue_full: row(
     'recorded',
@@ -462,10 +463,12 @@ export const CAUSES = {
         ? `The server of ${client(e)} refused the message${toTopic(e)}${because(e)}.`
         : `${begin(client(e))} received the message${toTopic(e)}, and refused it${because(e)}.`,
     'The reason code is the answer of the client to the message: look it up in the client.',
-    ({ clientId }) =>
-      isOfBridge(clientId)
-        ? 'Allow the user of the bridge to publish to the topic at the server, where it begins with the `remotePrefix` of the bridge.'
-        : undefined
+    ({ clientId, detail }) =>
+      !isOfBridge(clientId)
+        ? undefined
+        : /\b0x87\b/.test(`${detail}`)
+          ? 'Allow the user of the bridge to publish to the topic at the server, with the `remotePrefix` of the bridge, if it has one.'
+          : 'The reason code is the answer of the server to the message: look it up in the log and the limits of the server.'
   ),
   deliver_hook: row(
     'recorded',

@@ -13,7 +13,7 @@ describe('The publisher of a question', () => {
     await using sensor = await kit.connect({ clientId: 'sensor' });
     await clock.advance('1m');
     const question = { topic: 'a', clientId: 'panel' };
-    const text = `Client "ghost" is not connected, and has never tried to connect: records begin at ${began}.`;
+    const text = `Client "ghost" is not connected, and no CONNECT of it is recorded: records begin at ${began}.`;
     const found = await summaryOf(broker, { ...question, publisher: 'ghost' });
     assert.deepEqual(found, [['publisher_unknown', text, undefined]]);
     for (const publisher of ['sensor', '', undefined])

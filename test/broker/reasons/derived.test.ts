@@ -326,9 +326,10 @@ describe('The causes that are derived', () => {
     await other.subscribe('a/1');
     await client.disconnect();
     await kit.broker.publish('a/1', 'x', { qos: 2 });
-    const { evidence, text } = (await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).of('qos_lowered');
+    const { evidence, text, remedy } = (await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).of('qos_lowered');
+    assert.equal(remedy, 'Subscribe with the QoS of the messages.');
     assert.deepEqual([evidence.publishedQos, evidence.grantedQos], [2, 1]);
-    assert.match(text, /^Client "c" receives topic "a\/1" with QoS 1, /);
+    assert.match(text, /^Client "c" receives topic "a\/1" with at most QoS 1: /);
     const { codes } = await ask(kit.broker, { topic: 'a/1', clientId: 'o' });
     assert.deepEqual(codes, ['qos_lowered']);
   });

@@ -55,6 +55,18 @@ describe('The table of causes', () => {
     }
   });
 
+  it('advises about the rights of the user of a bridge only if the server has refused a message for them', () => {
+    const { remedyOf }: CauseEntry = CAUSES.receiver_refused;
+    const remedies = ['0x87 (not authorized)', '0x97 (quota exceeded)'].map((code) =>
+      remedyOf?.({ clientId: '$bridge/north', detail: `reason code ${code}` })
+    );
+    assert.match(
+      `${remedies[0]}`,
+      /^Allow the user of the bridge .* with the `remotePrefix` of the bridge, if it has one/
+    );
+    assert.match(`${remedies[1]}`, /look it up in the log and the limits of the server\.$/);
+  });
+
   it('explains each cause to which a record leads', () => {
     for (const { cause, causeOfReceiver } of Object.values(RECORDED))
       for (const code of [cause, causeOfReceiver]) if (code !== undefined) assert.ok(code in CAUSES, code);
