@@ -8,6 +8,9 @@ describe('Reasons over REST', () => {
   it('explains why a message did not arrive', async () => {
     await using broker = await startBroker();
     await broker.publish('nobody', 'x');
+    const { knownSince = 0 } = await broker.monitor.why({ topic: 'nobody', clientId: 'panel' });
+    const began = new Date(knownSince).toISOString();
+    const detail = `it has not connected since the broker began at ${began}, when sessions that are not kept had ended`;
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
       const { status, body } = await server.call('GET', '/api/x/why?topic=nobody&clientid=panel');
@@ -17,7 +20,7 @@ describe('Reasons over REST', () => {
         shown.sort((a: { code: string }, b: { code: string }) => a.code.localeCompare(b.code)),
         [
           { code: 'no_subscriber', kind: 'recorded', count: 1, evidence: { topic: 'nobody', publisher: '', qos: 0 } },
-          { code: 'offline_no_session', kind: 'derived', count: 1, evidence: { clientId: 'panel' } }
+          { code: 'offline_no_session', kind: 'derived', count: 1, evidence: { clientId: 'panel', detail } }
         ]
       );
       const before = await server.call('GET', '/api/x/why?topic=nobody&publisher=&at=1000');

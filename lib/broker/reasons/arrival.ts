@@ -95,7 +95,9 @@ export class Arrival {
     const found = [...withoutGeneral(recorded, isMissed, given, states), ...states.map((one) => derivedOf(one))];
     const causes = inOrder(found, derived.otherwise ?? [], question);
     const isKnown = !hasLost && !hasUnknownLoss(all, question) && this.#hasRecordsOf(question);
-    const isComplete = unnamed.isAll && derived.isComplete && isKnown && causes.length <= MAX_CAUSES;
+    const isCertain = recorded.every(({ cause }) => cause.evidence.isCertain !== false);
+    const isAll = unnamed.isAll && derived.isComplete && causes.length <= MAX_CAUSES;
+    const isComplete = isAll && isKnown && isCertain;
     const { maxBytes } = this.#services.reasons;
     const known = maxBytes === 0 ? {} : { knownSince: this.#knownSince(question) };
     return { isComplete, ...known, causes: causes.slice(0, MAX_CAUSES) };
@@ -164,7 +166,11 @@ export class Arrival {
     if (wasRefused(missed, all, question) || wasWithheld(missed, all, question)) return undefined;
     if (this.#wasDenied(missed, question.clientId, topic)) return undefined;
     const retained = this.#state.retainer.messages.lookUp(topic);
-    return retained !== undefined && Math.round(retained.message.timestamp) >= missed.at ? undefined : missed;
+    const retainedAt = Math.round(retained?.message.timestamp ?? -Infinity);
+    const wasRetained = all.some(({ row, topic: lost }) => row.isRetainedLoss === true && lost === topic);
+    // a later retained message does not tell whether an earlier one was retained
+    const isLate = !wasRetained && retainedAt > (question.subscribedAt()?.since ?? Infinity);
+    return retainedAt >= missed.at && !isLate ? undefined : missed;
   }
 
   /** Tell whether the access rules denied the topic to a client at the time of a message, so that it was left out of its receivers. */
@@ -201,7 +207,7 @@ export class Arrival {
       formerFilters: (at?: number) => this.#formerFilters(question, at),
       endedAt: () => this.#endedAt(question),
       lostAt: () => this.#lostAt(question),
-      unseenSince: () => this.#unseenSince(question)
+      unseenSince: (id: string | undefined) => this.#unseenSince(id, question.at)
     };
     const found = await deriveCauses({ ...given, ...form }, this.#state);
     if (other === undefined || found.causes.length > 0) return found;
@@ -314,11 +320,12 @@ export class Arrival {
     return Math.round(Math.max(this.#since, ...keysOf(question).map((keys) => log.lostAt(keys))));
   }
 
-  /** The time since which a publisher would be known, if it has never connected since then; undefined: it has, or it is not known. */
-  #unseenSince({ publisher, at }: CheckedQuestion): number | undefined {
+  /** The time since which a client would be known, if it has never connected since then; undefined: it has, or it is not known. */
+  #unseenSince(clientId: string | undefined, at: number): number | undefined {
     const { reasons: log } = this.#services;
-    if (publisher === undefined || publisher === '' || log.maxBytes === 0 || at < this.#since) return undefined;
-    const isKnown = log.lostAt({ client: publisher }) !== -Infinity || !log.records({ client: publisher }).next().done;
+    if (clientId === undefined || clientId === '' || log.maxBytes === 0 || at < this.#since) return undefined;
+    const client = cut(clientId);
+    const isKnown = log.lostAt({ client }) !== -Infinity || !log.records({ client }).next().done;
     return isKnown ? undefined : Math.round(this.#since);
   }
 

@@ -66,7 +66,8 @@ export function inOrder(
 function overIn(found: readonly TimedCause[], one: TimedCause): 0 | 1 | 2 {
   const { cause, until, isOtherwise } = one;
   const { code, evidence } = cause;
-  if (evidence.isCertain === false || (isOtherwise === true && code === 'qos_lowered')) return 2;
+  const isDoubtful = evidence.isCertain === false && code !== 'subscribed_later'; // one that is the only one known
+  if (isDoubtful || (isOtherwise === true && code === 'qos_lowered')) return 2;
   if (until === undefined) return 0;
   const isLater = ({ cause: other }: TimedCause) =>
     other.kind !== 'derived' && other.evidence.rule === evidence.rule && other.at > until;

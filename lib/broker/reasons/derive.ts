@@ -80,8 +80,8 @@ export interface DeriveQuestion {
   formerFilters(at?: number): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */
   lostAt(): number | undefined;
-  /** The time since which the publisher would be known, if it has never connected since then, in milliseconds since 1970. */
-  unseenSince(): number | undefined;
+  /** The time since which a client would be known, if it has never connected since then, in milliseconds since 1970. */
+  unseenSince(clientId: string | undefined): number | undefined;
   /** When the session of the receiver has ended, in milliseconds since 1970; undefined: it is not known. */
   endedAt(): number | undefined;
 }
@@ -186,7 +186,8 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
     const matching = former.filter((one) => reaches(one, question.topic));
     const shared = { ...question, known, matching, until: question.endedAt() ?? -Infinity };
     const { causes: others } = shareCauses(shared, { routing: state.routing, samples: state.publishing.shareSamples });
-    const gone = derived('offline_no_session', now, { clientId: known.clientId });
+    const began = unseen(question.unseenSince(clientId));
+    const gone = derived('offline_no_session', now, { clientId: known.clientId, ...began });
     return { causes: [...others, ...causes, gone], isComplete };
   }
   const { formerTime } = question;
@@ -202,6 +203,15 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
   if (causes.length === 0 && !hasReceiver(question.topic)) causes.push(noSubscription(session, question));
   const isComplete = near.isComplete && found.isComplete && session.subscriptions.size <= MAX_SUBSCRIPTIONS;
   return { causes, otherwise: found.otherwise ?? [], isComplete };
+}
+
+/** The evidence that a client, of whose earlier sessions nothing is known, has not connected since a time. */
+function unseen(since: number | undefined) {
+  if (since === undefined) return {};
+  const began = new Date(since).toISOString();
+  return {
+    detail: `it has not connected since the broker began at ${began}, when sessions that are not kept had ended`
+  };
 }
 
 /** The subscriptions that a client had at a time, and those that it may have had. */

@@ -104,10 +104,21 @@ export function fittingRecords(all: readonly KeptRecord[], question: CheckedQues
       until: endOf(record, question, all),
       isDiscard: hasDiscarded(record, question)
     }))
-    .filter(({ until }) => until === undefined || question.precision === Infinity)
+    .filter(({ record, until }) => isOpen(until, question) || hasTakenOver(record, until, question))
     .filter(({ record, until }) => record.code !== 'session_ended' || hasLostMessages(record, until, question, all))
     .filter(({ record }) => record.row.cause !== 'connection_lost' || hasLostConnection(record, question));
   return found.filter(({ record }) => !isRepeated(record, found, question));
+}
+
+function isOpen(until: number | undefined, { precision }: CheckedQuestion): boolean {
+  return until === undefined || precision === Infinity;
+}
+
+/** Tell whether the receiver was connected at the time of the question by a connection that had taken over its session. */
+function hasTakenOver({ code, clientId }: KeptRecord, until = Infinity, question: CheckedQuestion): boolean {
+  const { states, at, precision, clientId: receiver } = question;
+  if (code !== 'disconnected_takeovered' || clientId !== receiver || until > at - precision) return false;
+  return !states.some(({ by }) => by?.row.change === 'disconnected' && by.at > until && by.at <= at);
 }
 
 /** Tell whether the receiver had a subscription to the topic at the time of the message, and lost it later. */
@@ -159,6 +170,7 @@ export function recordedCause(
     if (!isAfterTime && !(isAfterMissed && isBefore(missed, record))) return [];
   }
   const named = row.isFilter === true ? { filter: topic, topic: question.topic } : { topic };
+  const doubt = doubtOf(record, until, question);
   const evidence = {
     ...named,
     clientId,
@@ -166,11 +178,21 @@ export function recordedCause(
     rule,
     qos: topic === undefined || row.isFilter === true ? undefined : qos,
     address: record.address,
-    until,
-    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: special?.detail ?? detailOf(record) })
+    until: isOpen(until, question) ? until : undefined,
+    isCertain: doubt === undefined ? undefined : false,
+    ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: doubt ?? special?.detail ?? detailOf(record) })
   };
   const timed = causeOf(code, 'recorded', at, count, evidence, isDiscard ? Math.min(since, question.at) : since);
   return [{ ...timed, until, isCondition: !isSubscriber && isCondition(record) }];
+}
+
+/** Why it is not certain that a record tells what has lost the message; undefined: it is. */
+function doubtOf({ row, code, since, detail }: KeptRecord, until: number | undefined, question: CheckedQuestion) {
+  if (code === 'disconnected_takeovered' && !isOpen(until, question))
+    return [detail, 'messages of that time were sent to the connection that took it over'].filter(Boolean).join('; ');
+  const isAsked = row.change === 'subscribed' && question.precision === Infinity;
+  const isAgain = Math.round(question.retainedAt() ?? -Infinity) > since; // an earlier retained message is in no record
+  return isAsked && isAgain ? 'it has received the message only if that was the retained one' : undefined;
 }
 
 /** The detail of a cause; that of a lost connection is since when it may have been lost. */

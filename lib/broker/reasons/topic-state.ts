@@ -84,7 +84,7 @@ export function unseenPublisher(
   sessions: SessionIndex
 ): DerivedCause[] {
   if (publisher === undefined || sessions.get(publisher) !== undefined) return [];
-  const since = unseenSince();
+  const since = unseenSince(publisher);
   if (since === undefined) return [];
   const detail = `records begin at ${new Date(since).toISOString()}`;
   return [derived('publisher_unknown', now, { publisher: cut(publisher), since, detail })];

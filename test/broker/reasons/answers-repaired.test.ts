@@ -151,3 +151,72 @@ describe('Clients that subscribed late, because they could not before', () => {
     }
   });
 });
+
+describe('Answers that are not certain', () => {
+  it('names a late subscription also if the topic has a retained message of a later time, which does not tell about the first', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    await using client = await kit.connect({ clientId: 'c' });
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    await clock.advance('10s');
+    await client.subscribe('a/#', { qos: 1 });
+    await clock.advance('10s');
+    await broker.publish('a/x', '2', { qos: 1, retain: true });
+    await clock.advance('10s');
+    const { causes, isComplete } = await broker.monitor.why({ topic: 'a/x', clientId: 'c' });
+    const text =
+      'Client "c" subscribed to filter "a/#" after the message was published: ' +
+      'it has received the message only if that was the retained one.';
+    assert.deepEqual([isComplete, causes[0].text], [false, text]);
+  });
+
+  it('says that a connection which had taken over a kept session was sent the messages of that time', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const connect = () => broker.connect({ clientId: 'c', clean: false, sessionExpiry: 3600 });
+    const first = await connect();
+    await first.subscribe('a/#', { qos: 1 });
+    await clock.advance('10s');
+    const before = clock.now();
+    await clock.advance('10s');
+    const second = await connect();
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('10s');
+    const ask = (time: number) => broker.monitor.why({ topic: 'a/x', clientId: 'c', at: time });
+    const { causes, isComplete } = await ask(at);
+    assert.deepEqual([isComplete, causes.map(({ code }) => code)], [false, ['taken_over']]);
+    assert.match(causes[0].text, /messages of that time were sent to the connection that took it over\.$/);
+    assert.deepEqual((await ask(before)).causes, []);
+    await second.disconnect();
+    await clock.advance('10s');
+    const third = await connect();
+    await clock.advance('10s');
+    await broker.publish('a/x', '2', { qos: 1 });
+    const later = clock.now();
+    await clock.advance('10s');
+    const last = await ask(later);
+    assert.deepEqual([last.isComplete, last.causes], [true, []]);
+    await third.disconnect();
+  });
+
+  it('says of a client that has not connected since the broker began that an earlier session is not known', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const began = new Date(clock.now()).toISOString();
+    await clock.advance('10s');
+    await broker.publish('a/x', '1', { qos: 1 });
+    await clock.advance('10s');
+    const { causes } = await broker.monitor.why({ topic: 'a/x', clientId: 'c' });
+    const text =
+      `Client "c" is not connected and has no session: it has not connected since the broker began at ${began}, ` +
+      'when sessions that are not kept had ended.';
+    assert.ok(causes.some((one) => one.text === text));
+    const client = await broker.connect({ clientId: 'c' });
+    await client.disconnect();
+    const known = await broker.monitor.why({ topic: 'a/x', clientId: 'c' });
+    assert.ok(known.causes.every((one) => !one.text.includes('has not connected since')));
+  });
+});
