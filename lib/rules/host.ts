@@ -50,7 +50,14 @@ export interface RulesHost {
   publishSystem(topic: string, payload: string, qos: QoS): void;
   /** Record an error of a rule, its stop, its next start or its change in the log of reasons. */
   recorded(
-    code: 'rule_stopped' | 'rule_started' | 'rule_changed' | 'payload_invalid' | 'function_failed' | 'target_refused',
+    code:
+      | 'rule_stopped'
+      | 'rule_started'
+      | 'rule_changed'
+      | 'payload_invalid'
+      | 'function_failed'
+      | 'field_missing'
+      | 'target_refused',
     subject: {
       readonly rule: string;
       readonly topic?: string | undefined;

@@ -16,16 +16,23 @@ interface Parts {
  * An absent value yields `undefined`, a list or an object yields JSON. `${item}` is the output itself unless that is an
  * object with an `item`, so that it is the element in a FOREACH without DO.
  * @param encode changes the text of each value, for example to escape it
+ * @param missing called with the name of each value that is absent
  * @returns a function that throws SqlFailure if a value has too many levels
  */
-export function compileTemplate(text: string, encode?: (value: string) => string): (output: Value) => string {
+export function compileTemplate(
+  text: string,
+  encode?: (value: string) => string,
+  missing?: (name: string) => void
+): (output: Value) => string {
   const { texts, paths } = split(text);
   if (paths.length === 0) return () => text;
   return (output) => {
     const lookup = new Lookup(output);
     let result = texts[0];
     for (let at = 0; at < paths.length; at++) {
-      const value = stringOf(lookup.get(paths[at]));
+      const found = lookup.get(paths[at]);
+      if (found === undefined) missing?.(paths[at].join('.'));
+      const value = stringOf(found);
       result += (encode === undefined ? value : encode(value)) + texts[at + 1];
     }
     return result;
@@ -54,10 +61,16 @@ export function compilePayload(text: string | undefined): (output: Value) => str
  * device cannot turn a message into one of `$SYS`.
  * @param param the parameter, for messages
  * @param prefix precedes the topic
+ * @param missing called with the name of each value that is absent
  * @returns a function that throws InvalidInput TOPIC_NAME_INVALID
  */
-export function compileTopic(param: string, text: string, prefix = ''): (output: Value) => string {
-  const textOf = compileTemplate(text);
+export function compileTopic(
+  param: string,
+  text: string,
+  prefix = '',
+  missing?: (name: string) => void
+): (output: Value) => string {
+  const textOf = compileTemplate(text, undefined, missing);
   const { texts, paths } = split(text);
   const isFirstLevelFixed = paths.length === 0 || (prefix + texts[0]).includes('/');
   return (output) => {

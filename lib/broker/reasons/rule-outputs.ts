@@ -120,7 +120,7 @@ function errorsOf({ id }: PublishingRule, question: OutputQuestion): DerivedCaus
   return [...last.values()];
 }
 
-const ERRORS = ['payload_invalid', 'function_failed', 'target_refused'] as const;
+const ERRORS = ['payload_invalid', 'function_failed', 'field_missing', 'target_refused'] as const;
 
 function isError(code: KeptRecord['code']): code is (typeof ERRORS)[number] {
   return (ERRORS as readonly string[]).includes(code);

@@ -524,6 +524,11 @@ export const CAUSES = {
     (e) => `A function of ${ruleOf(e)} failed${because(e)}.`,
     'Check the arguments of the function, and test the rule with this message.'
   ),
+  field_missing: row(
+    'recorded',
+    (e) => `${begin(ruleOf(e))} published to a topic with a placeholder that has no value${because(e)}.`,
+    'Use the name that the value has in the output of the rule, or let its WHERE exclude messages without it.'
+  ),
   target_refused: row(
     ['recorded', 'derived'],
     (e) => `The target of an action of ${ruleOf(e)} ${refusal(e)}${because(e)}.`,

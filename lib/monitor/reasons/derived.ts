@@ -29,6 +29,7 @@ export type DerivedCode =
   | 'rule_stopped'
   | 'from_unmatched'
   | 'where_false'
+  | 'field_missing'
   | 'window_open'
   | 'payload_invalid'
   | 'function_failed'

@@ -226,6 +226,11 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
     isOfMessage: true
   },
   function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed', isOfMessage: true },
+  field_missing: {
+    about: 'A rule published to a topic with a placeholder that has no value.',
+    cause: 'field_missing',
+    isOfMessage: true
+  },
   target_refused: {
     about: 'The target of a rule did not accept a message.',
     cause: 'target_refused',
@@ -274,6 +279,7 @@ export type OtherCode =
   | 'rule_changed'
   | 'payload_invalid'
   | 'function_failed'
+  | 'field_missing'
   | 'target_refused';
 
 /** The code of a record in the log of reasons. */

@@ -55,6 +55,9 @@ const PARAMS: FieldTable = {
   }
 };
 
+/** Minimum time between records of missing values, in milliseconds. */
+const RECORD_MS = 100;
+
 /** The action that publishes a new message. */
 export function republishAction(host: RulesHost, app: string): ActionType {
   return {
@@ -74,6 +77,10 @@ class Republish {
   readonly #key: string;
   readonly #ruleId: string;
   readonly #topic: (output: Value) => string;
+  /** Name of a value of the topic that the last output does not have. */
+  #missing: string | undefined = undefined;
+  /** When a missing value was recorded last, in monotonic milliseconds. */
+  #recordedMs = -Infinity;
   readonly #payload: (output: Value) => string | Buffer;
   readonly #qos: number;
   readonly #retain: boolean | undefined;
@@ -83,7 +90,9 @@ class Republish {
     this.#host = host;
     this.#key = `action/${actionId}`;
     this.#ruleId = ruleId;
-    this.#topic = compileTopic('target_topic', params.target_topic as string);
+    this.#topic = compileTopic('target_topic', params.target_topic as string, '', (name) => {
+      this.#missing = name;
+    });
     this.#payload = compileBytes(params.payload_tmpl as string);
     this.#qos = params.target_qos as number;
     this.#retain = params.target_retain as boolean | undefined;
@@ -92,8 +101,11 @@ class Republish {
 
   /** @throws InvalidInput TOPIC_NAME_INVALID; BrokerError RULE_LOOP; errors of publishing */
   run(output: Value, event: RuleEvent): undefined | Promise<unknown> {
+    this.#missing = undefined;
+    const topic = this.#topic(output);
+    if (this.#missing !== undefined) this.#recordMissing(this.#missing, topic, event);
     const input: MessageInput = {
-      topic: this.#topic(output),
+      topic,
       payload: this.#payload(output),
       qos: (this.#qos === -1 ? qosOf(event) : this.#qos) as QoS,
       retain: this.#retain ?? isRetained(event),
@@ -101,6 +113,16 @@ class Republish {
     };
     const published = this.#host.republish(input, this.#publisherFor(event));
     return typeof published === 'number' ? undefined : published;
+  }
+
+  /** Record that a value of a topic is missing, at most once in 100 ms. */
+  #recordMissing(name: string, topic: string, event: RuleEvent): void {
+    const { clock } = this.#host;
+    if (clock.monotonic() - this.#recordedMs < RECORD_MS) return;
+    this.#recordedMs = clock.monotonic();
+    const [from, publisher] = ['topic', 'clientid'].map((column) => textIn(event.column(column)));
+    const detail = `${JSON.stringify(name)} is missing, so the message was published to ${JSON.stringify(topic)}`;
+    this.#host.recorded('field_missing', { rule: this.#ruleId, topic: from, publisher, detail });
   }
 
   /** @throws BrokerError RULE_LOOP */
@@ -112,6 +134,10 @@ class Republish {
     countCaused(cascade);
     return new RulePublisher(chain, cascade, this.#ruleId);
   }
+}
+
+function textIn(value: Value): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** The QoS of the message of an event. Without `flags`, `qos` is that of a subscription. */

@@ -470,6 +470,38 @@ describe('A message that a rule publishes', () => {
   });
 });
 
+describe('A placeholder in the topic of a rule', () => {
+  it('names the placeholder for which a message had no value, and the topic to which the rule has published', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await using device = await kit.connect({ clientId: 'device' });
+    await using panel = await kit.connect({ clientId: 'panel' });
+    await panel.subscribe(['out/kiln', 'in/#'], { qos: 1 });
+    const sql = 'SELECT payload.name AS name FROM "in/#"';
+    await broker.rules.create({ id: 'up', sql, actions: [republish(`out/\${name}`, 'x')] });
+    const asked = [
+      { topic: 'in/1', rule: 'up' },
+      { topic: 'out/kiln', clientId: 'panel' }
+    ];
+    await device.publish('in/1', '{"name": "oven"}', { qos: 1 });
+    for (const question of asked) assert.deepEqual(await textsOf(broker, question), []);
+    await clock.advance('1m');
+    const at = clock.now() + 1;
+    for (let number = 0; number < 3; number++) await device.publish('in/1', '{"nam": "kiln"}', { qos: 1 });
+    await clock.advance('1m');
+    const text =
+      'Rule "up" published to a topic with a placeholder that has no value: ' +
+      '"name" is missing, so the message was published to "out/undefined"';
+    const ends = ['.', '; the rule publishes to "out/kiln".'];
+    for (const [index, question] of asked.entries())
+      for (const one of [question, { ...question, at }, { ...question, publisher: 'device' }]) {
+        const { code, text: found, count } = await firstOf(broker, one);
+        assert.deepEqual([code, found, count], ['field_missing', text + ends[index], 1]);
+      }
+    assert.deepEqual(await textsOf(broker, { topic: 'in/2', rule: 'up' }), [], 'another topic');
+  });
+});
+
 describe('A bridge that is not connected', () => {
   it('names a bridge with the error of its connection and advice about its server', async () => {
     const { broker: far, url } = await server();
