@@ -31,13 +31,13 @@ import type { SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInpu
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
 /**
- * The details of the records of stops, by the code of the state. A stop of the broker is not recorded, and neither is one in which the rows of
- * the rule are held.
+ * The details of the records of stops, by the code of the state; without verbs, because they are read of the present and of the past. A stop of the
+ * broker is not recorded, and neither is one in which the rows of the rule are held.
  */
 const RECORDED_STOPS: Readonly<Partial<Record<StreamRuleCode, string>>> = {
-  stopped: 'it was stopped by an operator or the app',
-  waiting: 'it waits for the next run of its schedule',
-  over: 'its schedule has no further run',
+  stopped: 'stopped by an operator or the app',
+  waiting: 'waiting for its schedule',
+  over: 'no further run in its schedule',
   service_stopped: 'the stream service was stopped'
 };
 
@@ -113,7 +113,8 @@ export class StreamService
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule, isRunning, reason),
-      notStarted: ({ id }) => this.#recordStop(id, 'it has not been started'),
+      notStarted: ({ id, code }) =>
+        this.#recordStop(id, (code !== 'stopped' && RECORDED_STOPS[code]) || 'not started yet'),
       plan: (read, planning) => runtime.plan(read, planning),
       outdated: (plan) => {
         const outdated = runtime.outdated(plan);

@@ -46,8 +46,6 @@ interface StreamRulesHost extends StreamRuleHost {
   readonly options: StreamsOptions;
   /** Stores the rules as JSON, by id. */
   readonly table: StreamTable<string>;
-  /** Called when a rule that is not to be started has been added. */
-  notStarted(rule: DefinedStreamRule): void;
   /** @throws StateError STREAMS_STOPPED */
   checkRunning(): void;
   /** Run a plan over sample rows. */
@@ -306,7 +304,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
         this.#rules.get(rule.id) === rule && rule.plan === plans.get(rule) && rule.definition.triggered;
       const all = [...plans.keys()].filter((rule) => isOutdated(rule) && !rule.isWaiting && !rule.isOver);
       // all, so that the sources that they share are closed
-      await Promise.all(all.filter(({ isRunning }) => isRunning).map((rule) => rule.stop()));
+      await Promise.all(all.filter(({ isRunning }) => isRunning).map((rule) => rule.stop('reopening')));
       for (const rule of all) await rule.start().catch(() => undefined); // the status shows the reason
     });
   }

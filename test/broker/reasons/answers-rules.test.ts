@@ -317,7 +317,7 @@ describe('A rule that was stopped for a time', () => {
     await broker.publish('a/1', '{"t": 90}');
     await clock.advance('30s');
     const during = clock.now() + 1;
-    const stop = 'it was stopped by an operator or the app.';
+    const stop = 'stopped by an operator or the app.';
     assert.deepEqual(await textsOf(broker, QUESTION), [`Rule "hot" is not running: ${stop}`]);
     await clock.advance('30s');
     await rules.start('hot');
@@ -339,7 +339,7 @@ describe('A rule that was stopped for a time', () => {
     ]);
     await clock.advance('1m');
     await rules.start('hot');
-    assert.deepEqual(await textsOf(broker, QUESTION), [`${STOPPED}it has not been started.`]);
+    assert.deepEqual(await textsOf(broker, QUESTION), [`${STOPPED}not started yet.`]);
     await clock.advance('1m');
     await broker.streams.stop();
     assert.deepEqual(await textsOf(broker, { topic: 'a/1', rule: 'none' }), [
@@ -351,6 +351,48 @@ describe('A rule that was stopped for a time', () => {
     await broker.streams.start();
     const service = 'Rule "hot" was not running until 2026-01-01T00:04:00.000Z: the stream service was stopped.';
     assert.equal((await textsOf(broker, QUESTION))[0], service);
+  });
+
+  it('names the schedule for which a rule over streams waited before its first run, and between its runs', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    await broker.streams.create('CREATE STREAM s (t BIGINT) WITH (TYPE="mqtt", DATASOURCE="a/+", FORMAT="json")');
+    await clock.advance('5m');
+    const options = { cron: '*/10 * * * *', duration: '2m' };
+    await broker.streams.rules.create({ id: 'hot', sql: 'SELECT t FROM s', actions: [() => undefined], options });
+    await clock.advance('2m');
+    const before = clock.now() + 1;
+    await clock.advance('4m');
+    const during = clock.now() + 1;
+    const waited = 'Rule "hot" is not running: waiting for its schedule.';
+    const { text, remedy } = await firstOf(broker, { ...QUESTION, at: before });
+    assert.deepEqual(
+      [text, remedy],
+      [waited, 'Publish the message while the rule runs, or change the schedule of the rule.']
+    );
+    assert.deepEqual(await textsOf(broker, { ...QUESTION, at: during }), []);
+    await clock.advance('4m');
+    const between = clock.now() + 1;
+    await clock.advance('6m');
+    assert.deepEqual(await textsOf(broker, { ...QUESTION, at: between }), [waited]);
+    assert.match(
+      (await textsOf(broker, QUESTION))[0],
+      /^Rule "hot" was not running until \S+Z: waiting for its schedule\.$/
+    );
+  });
+
+  it('does not say that an operator stopped a rule over streams that an import has restarted', async () => {
+    await using kit = await ruleKit();
+    const { broker, clock } = kit;
+    const statement = (topic: string) => `CREATE STREAM s () WITH (TYPE="mqtt", DATASOURCE="${topic}", FORMAT="json")`;
+    await broker.streams.create(statement('a/+'));
+    await broker.streams.rules.create({ id: 'hot', sql: 'SELECT t FROM s', actions: [() => undefined] });
+    await clock.advance('1m');
+    const { startedAt } = await broker.streams.rules.status('hot');
+    await broker.streams.import({ streams: { s: statement('a/#') }, tables: {}, rules: {} });
+    assert.ok((await broker.streams.rules.status('hot')).startedAt > startedAt, 'it was restarted');
+    await clock.advance('1m');
+    assert.deepEqual(await textsOf(broker, QUESTION), []);
   });
 
   it('names no stop of a rule over streams whose rows were held while it was replaced', async () => {
@@ -703,7 +745,7 @@ describe('The topic to which a rule publishes', () => {
     const [first] = await textsOf(broker, question);
     assert.equal(
       first,
-      'Rule "hot" is not running: it was stopped by an operator or the app; the rule publishes to "out/7/hot".'
+      'Rule "hot" is not running: stopped by an operator or the app; the rule publishes to "out/7/hot".'
     );
     await rules.start('hot');
     const [other] = (await broker.monitor.why({ ...question, rule: 'hot' })).causes;
