@@ -63,9 +63,10 @@ export function statesBetween(states: readonly ClientState[], from: number, unti
   });
 }
 
-/** The record of a subscription to a topic that the session has, or had when it ended. */
+/** The record of the subscription to a topic that the session has, or had when it ended: of several the one with the highest QoS. */
 export function subscriptionTo({ subscriptions }: ClientState, topics: readonly string[]): KeptRecord | undefined {
-  return [...subscriptions.values()].find(({ topic }) => isOfTopic(topic, topics));
+  const found = [...subscriptions.values()].filter(({ topic }) => isOfTopic(topic, topics));
+  return found.toSorted((a, b) => b.qos - a.qos)[0];
 }
 
 /** Tell whether a client has a subscription to a topic; undefined: it is not known, because its session may have begun before the first record. */

@@ -5,7 +5,6 @@
 import type { CauseCode, Evidence } from '../../monitor/reasons/causes.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
-import type { RecordedCode } from '../../monitor/reasons/recorded.ts';
 import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { restOfMisspelledShare } from '../../topics/near-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
@@ -57,9 +56,6 @@ export interface FoundRecord {
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
-
-/** The refusals of messages that are listed under no reason for a drop. */
-const OTHER_REFUSALS: ReadonlySet<RecordedCode> = new Set<RecordedCode>(['topic_not_allowed', 'qos_not_allowed']);
 
 /** The part of a topic that delays a message. */
 const DELAY = /^\$delayed\/[^/]*\//;
@@ -263,7 +259,7 @@ function isNamed(name: string | undefined, clientId: string | undefined, publish
 
 /** Tell whether a record is about messages that were dropped or refused before the one of the question, of which it says nothing. */
 function isOfEarlier({ row, code, rule, at }: KeptRecord, question: CheckedQuestion): boolean {
-  if (row.drop === undefined && !OTHER_REFUSALS.has(code)) return false;
+  if (row.drop === undefined && row.isOfMessage !== true) return false;
   // a condition, or a message that should have come later
   if (row.begins !== undefined || row.cause === 'retained_missing' || code === 'delayed_stopped') return false;
   return rule === undefined && at < question.at - question.precision;

@@ -1,7 +1,7 @@
 // The losses of messages that waited for a receiver, or were on their way to it. The end of a session loses a message only
-// if the session had a subscription to its topic. One that came later than the message loses it if the client was away until
-// then. One that the client has repaired loses it if messages may have waited, or been published in between. An operator's
-// is always named.
+// if the session had a subscription to its topic. An end that came after the message loses it if the client was away until
+// then. If the client has subscribed again since, the end has lost messages that waited, or that were published before the
+// client was back. The end of a session by an operator is always named.
 
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import { type ClientState, isSubscribed, stateAt, stateBefore, subscriptionTo } from './client-states.ts';
@@ -15,6 +15,9 @@ interface MessageQuestion {
   readonly states: readonly ClientState[];
   hasOtherReceivers(): boolean;
 }
+
+/** A session that ends with its connection is recorded shortly after it, in milliseconds. */
+const CLOSING_MS = 1_000;
 
 /** Tell whether the end of a session has lost messages of a question. @param all the latest first @param until when it was repaired */
 export function hasLostMessages(
@@ -30,7 +33,7 @@ export function hasLostMessages(
   if (isSubscribed(isLater ? stateAt(states, at + precision) : before, topics) === false) return false;
   if (isLater) return hasDiscarded(end, question);
   if (until === undefined || end.row.byDetail?.[end.detail ?? ''] !== undefined) return true;
-  if (before.awayBy === undefined || before.awayBy.at < end.at) return true;
+  if (before.awayBy === undefined || end.at - before.awayBy.at >= CLOSING_MS) return true; // messages may have waited
   const isMissed = ({ code, topic, since, at: last }: KeptRecord) =>
     code === 'no_subscribers' && topics.includes(topic ?? '') && since <= until && last >= end.at;
   return question.hasOtherReceivers() || all.some(isMissed); // what others have received is in no record

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ArrivalQuestion, Broker } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
+import { rawClient } from '../../support/raw-client.ts';
+import { granted } from '../../support/wire.ts';
 
 /** The codes of the causes of a complete answer, in order. */
 async function codesOf(broker: Broker, question: ArrivalQuestion): Promise<string[]> {
@@ -37,6 +39,28 @@ describe('Messages that arrived after others were lost', () => {
       for (const asked of [{ ...question, at: refused }, question])
         assert.equal((await broker.monitor.why(asked)).causes[0].code, 'acl_record');
     }
+  });
+
+  it('does not name the message that a client has refused in its acknowledgement for one that it has accepted later', async () => {
+    await using kit = await createTestBroker();
+    const { broker, clock } = kit;
+    const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 600 } });
+    await granted(client, 1, { topic: 'a/#', qos: 1 });
+    const answer = async (reasonCode: number) => {
+      await broker.publish('a/x', '1', { qos: 1 });
+      const { messageId = 0 } = await client.next('publish');
+      client.send({ cmd: 'puback', messageId, reasonCode });
+      await client.nothing();
+      return clock.now();
+    };
+    const refused = await answer(0x87);
+    await clock.advance('12s');
+    const accepted = await answer(0);
+    await clock.advance('1s');
+    const question = { topic: 'a/x', clientId: 'c' };
+    assert.deepEqual(await codesOf(broker, { ...question, at: refused }), ['receiver_refused']);
+    assert.deepEqual(await codesOf(broker, { ...question, at: accepted }), []);
+    client.stream.destroy();
   });
 
   it('does not name a failed login for a queued message that the client received when it resumed its session', async () => {
