@@ -205,6 +205,7 @@ export class Arrival {
         statesBetween(this.#statesOf(id), since, until).some((one) => isSubscribed(one, question.topics) !== false),
       recordsOfRule: (id: string) => this.#ofPresentRules(this.#services.reasons.records({ rule: id })),
       formerFilters: (at?: number) => this.#formerFilters(question, at),
+      mountpoints: () => [...this.#services.settings.zones.values()].flatMap(({ mountpoint = '' }) => mountpoint || []),
       endedAt: () => this.#endedAt(question),
       lostAt: () => this.#lostAt(question),
       unseenSince: (id: string | undefined) => this.#unseenSince(id, question.at)

@@ -9,7 +9,7 @@ import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
-import { unmountedFilter } from '../../topics/topic.ts';
+import { innerFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { Connectors } from '../configuration/connectors.ts';
 import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
@@ -78,6 +78,8 @@ export interface DeriveQuestion {
   lastMissedAt(): number | undefined;
   /** The filters of the subscriptions that the receiver had at a time, or at that of the question, as far as it is known. */
   formerFilters(at?: number): readonly string[];
+  /** The mount points of zones as they are configured, with `%c` and `%u`. */
+  mountpoints(): readonly string[];
   /** When the publisher lost its connection without a will, if it is still away, in milliseconds since 1970; undefined: it did not. */
   lostAt(): number | undefined;
   /** The time since which a client would be known, if it has never connected since then, in milliseconds since 1970. */
@@ -218,9 +220,25 @@ function unseen(since: number | undefined) {
 function formerlyOf(question: DeriveQuestion, { subscriptions, client }: Session, time: number): readonly Filtered[] {
   const { clientId, mountpoint } = client;
   const isLate = (question.subscribedAt(clientId) ?? -Infinity) > time;
-  const subscriber = { mountpoint, receiver: { clientId } };
-  const former = question.formerFilters(time).map((filter) => ({ filter, subscriber }));
+  const templates = question.mountpoints();
+  const former = question.formerFilters(time).map((filter) => {
+    const isSame = subscriptions.get(filter) !== undefined;
+    const mounted = isSame ? mountpoint : (formerMount(innerFilter(filter), clientId, templates) ?? mountpoint);
+    return { filter, subscriber: { mountpoint: mounted, receiver: { clientId } } };
+  });
   return [...former, ...[...subscriptions.values()].filter((one) => !(isLate && reaches(one, question.topic)))];
+}
+
+/** The mount point of a zone with which a filter begins, whatever the user name of that time; undefined: there is none. */
+function formerMount(filter: string, clientId: string, templates: readonly string[]): string | undefined {
+  const levels = filter.split('/');
+  for (const template of templates) {
+    const parts = template.split('/');
+    const rest = parts.pop(); // '' if it ends with a slash, as it should
+    const isEach = parts.every((part, at) => part === '%u' || part.replaceAll('%c', clientId) === levels[at]);
+    if (rest === '' && isEach && levels.length > parts.length) return `${levels.slice(0, parts.length).join('/')}/`;
+  }
+  return undefined;
 }
 
 /** The filters that nearly match the topic, of a client that may have had others at the time of the message. @param had its filters */
@@ -229,9 +247,10 @@ function formerlyNear(question: DeriveQuestion, session: Session, had: readonly 
   const { mountpoint } = client;
   const { causes, isComplete } = nearFiltersOf(question, had);
   const marked = causes.map((cause) => {
-    const { filter, detail } = cause.evidence;
-    if (subscriptions.get(`${mountpoint}${filter}`) !== undefined) return cause;
-    const then = 'it had this filter at that time';
+    const { filter, detail, side, mountpoint: mounted } = cause.evidence;
+    const hasMoved = side === 'receiver' && mounted !== cut(mountpoint);
+    if (!hasMoved && subscriptions.get(`${mountpoint}${filter}`) !== undefined) return cause;
+    const then = hasMoved ? 'it had this mount point at that time' : 'it had this filter at that time';
     return { ...cause, evidence: { ...cause.evidence, detail: detail === undefined ? then : `${detail}; ${then}` } };
   });
   return { causes: marked, isComplete };

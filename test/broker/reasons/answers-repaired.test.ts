@@ -174,6 +174,28 @@ describe('Clients that subscribed late, because they could not before', () => {
       assert.ok(codes.includes('subscribed_later') && !codes.includes('rewritten'), codes.join());
     }
   });
+
+  it('names the mount point that a client had, before it moved to a zone without one and subscribed again', async () => {
+    await using kit = await createTestBroker({ zones: { inner: { mountpoint: 'site/%u/' } } });
+    const { broker, clock } = kit;
+    const first = await rawClient(broker, { clientId: 'c', username: 'ann', meta: { zone: 'inner' } as never });
+    await granted(first, 1, { topic: 'w/#', qos: 1 });
+    await clock.advance('10s');
+    await broker.publish('w/a', '1', { qos: 1 });
+    const at = clock.now();
+    await clock.advance('10s');
+    first.stream.destroy();
+    await clock.advance('10s');
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('w/#', { qos: 1 });
+    await clock.advance('10s');
+    for (const question of [{ topic: 'w/a' }, { topic: 'w/a', at }]) {
+      const { causes } = await broker.monitor.why({ ...question, clientId: 'c' });
+      assert.deepEqual([causes[0].code, causes[0].evidence.mountpoint], ['mount_point', 'site/ann/']);
+      assert.match(causes[0].text, /it had this mount point at that time/);
+      assert.ok(!causes.some(({ code }) => code === 'filter_levels'));
+    }
+  });
 });
 
 describe('Answers that are not certain', () => {
