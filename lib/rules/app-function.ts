@@ -44,7 +44,11 @@ export function checkedFunction(row: SqlFunction): SqlFunction {
   };
 }
 
-/** A result as a value of statements: bytes that are UTF-8 are a string. @throws SqlFailure */
+/**
+ * A result as a value of statements: bytes that are UTF-8 are a string. Bytes within a list or an object are not converted, so that large results
+ * are not read.
+ * @throws SqlFailure
+ */
 function checkResult(name: string, result: unknown): Value {
   if (isValue(result)) return result instanceof Uint8Array ? textOf(result) : result;
   if (isThenable(result)) Promise.resolve(result).catch(() => undefined); // the evaluation fails in any case

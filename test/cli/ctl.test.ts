@@ -274,7 +274,7 @@ describe('ctl', () => {
       /^20\S+Z no_subscriber: No subscription matched topic "nobody\/hears"\. Subscribe to the topic before/
     );
     assert.match(err, /there may be other causes: records of that time are no longer kept/);
-    assert.match(err, /all records about it are kept since 20\S+Z\n/);
+    assert.match(err, /all records about this question are kept since 20\S+Z\n/);
     assert.match((await ctl(['why', '--topic', 'other', '--publisher', ''])).err, /no cause was found/);
     assert.match((await ctl(['why', '--topic', 'other', '--at', 'noon'])).err, /--at.*a time such as/);
     assert.match((await ctl(['why'])).err, /topic/);

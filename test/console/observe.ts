@@ -200,7 +200,7 @@ describeConsole('Observing topics, clients and messages', (served) => {
     await page.waitForURL(/tail$/);
     assert.equal(await page.getByLabel('Topic filter').inputValue(), '');
     await page.goto(`${served.base}/why?topic=never%2Fsent`);
-    await page.getByText(/^All records about it are kept since 20/).waitFor();
+    await page.getByText(/^All records about this question are kept since 20/).waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -277,7 +277,7 @@ export const CHECKED: Adjustment = {
     valid ? { record } : errors
 };
 
-/** Samples by kind, and numbers of events that were not sampled. */
+/** Samples by kind, and `excluded`, the number of events that WHERE has excluded. */
 type Samples = Readonly<Record<string, readonly { readonly at: number }[] | number>>;
 
 /** Examples of a rule as rows, in the order of their times. */
@@ -315,7 +315,7 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
       if (causes.length === 0) note('no cause was found');
       if (!isComplete)
         note('there may be other causes: records of that time are no longer kept, or not everything was searched');
-      if (since !== undefined) note(`all records about it are kept since ${new Date(since).toISOString()}`);
+      if (since !== undefined) note(`all records about this question are kept since ${new Date(since).toISOString()}`);
       return causes;
     },
     line: causeLine

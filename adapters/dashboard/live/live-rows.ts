@@ -15,7 +15,7 @@ export interface LiveRow {
 interface RowSource {
   /** Begin to show a row. */
   row(id: string): LiveRow;
-  /** Called when other rows come into view, before the first of them. */
+  /** Called at each update of the rows in view, before the first new one, and when the watch is closed. */
   changed?(): void;
   /** More fields of an event with rows. */
   fields?(): object;

@@ -488,7 +488,7 @@ export const T = {
     openTopic: 'Open the topic',
     again: 'Ask again',
     begin: (time: string) => `Records begin at ${time}, when the broker started.`,
-    knownSince: (time: string) => `All records about it are kept since ${time}.`,
+    knownSince: (time: string) => `All records about this question are kept since ${time}.`,
     unrecorded: 'Nothing is recorded, because the option `reasons` is false.',
     openBans: 'Open the bans'
   },
