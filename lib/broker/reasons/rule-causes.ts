@@ -276,14 +276,17 @@ async function ofStreamRule(question: RuleQuestion, sources: RuleSources): Promi
       : { causes: [other], isComplete: true };
   }
   const { rejected } = await rules.samples(rule);
-  const causes = rejected
-    .filter((one) => one.topic === undefined || one.topic === cut(topic))
-    .map(({ at, reason, values, topic: named }) =>
-      reason === 'late'
-        ? sampled('row_late', at, { ...known, topic: named, detail: shown(values) })
-        : sampled('where_false', at, { ...known, topic: named, detail: `${reason}, with ${shown(values)}` })
-    );
-  const otherwise = [...late, ...(await windowCauses(question, streams))];
+  const causes: DerivedCause[] = [];
+  const otherwise = [...late];
+  for (const { at, reason, values, topic: named } of rejected) {
+    if (named !== undefined && named !== cut(topic)) continue;
+    const isOther = Math.abs(at - time) > precision;
+    const text = reason === 'late' ? shown(values) : `${reason}, with ${shown(values)}`;
+    const detail = cut(isOther ? `another message, at ${timeOf(at)}: ${text}` : text);
+    const evidence = { ...known, topic: named, isCertain: isOther ? false : undefined, detail };
+    (isOther ? otherwise : causes).push(sampled(reason === 'late' ? 'row_late' : 'where_false', at, evidence));
+  }
+  otherwise.push(...(await windowCauses(question, streams)));
   return { causes, otherwise, isComplete: false }; // an input of a stream rule is sampled about once a second
 }
 

@@ -213,7 +213,12 @@ describe('The causes in a rule', () => {
     await kit.clock.advance(200);
     const causes = await causesOf(broker, 'r');
     assert.deepEqual(codesOf(causes), ['where_false sampled']);
-    assert.match(causes[0].text, /WHERE, with t = 75/);
+    assert.match(causes[0].text, /was not met: .*WHERE, with t = 75/);
+    await kit.clock.advance('30m');
+    await broker.publish('a/1', '{"t": 90}');
+    const question = { topic: 'a/1', rule: 'r', at: kit.clock.now() };
+    const [another] = (await broker.monitor.why(question)).causes;
+    assert.match(another.text, /may not have been met: another message, at 2026-.*WHERE, with t = 75/);
     await broker.streams.create(
       'CREATE STREAM timed (t BIGINT, at BIGINT) WITH (TYPE="mqtt", DATASOURCE="b", FORMAT="json", TIMESTAMP="at")'
     );
