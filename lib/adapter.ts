@@ -51,7 +51,7 @@ export { Newcomers } from './base/newcomers.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';
 export { checkConnectorName } from './broker/configuration/connector-name.ts';
-export type { ConnectorKind, ConnectorSettings } from './broker/configuration/connectors.ts';
+export type { ConnectorKind, ConnectorSettings, Inflow } from './broker/configuration/connectors.ts';
 export { readBrokerOptions } from './broker/configuration/option-reading.ts';
 export { BROKER_OPTIONS } from './broker/configuration/options.ts';
 export { settingText } from './broker/configuration/setting-text.ts';

@@ -5,7 +5,7 @@
 // session, in options of the bridge. MQTT.js as its client would cost more and keep separate ids.
 
 import { randomBytes } from 'node:crypto';
-import { type BridgeAccess, bridgeAccessOf, type ConnectorKind, checkBroker } from '../../lib/adapter.ts';
+import { type BridgeAccess, bridgeAccessOf, type ConnectorKind, checkBroker, type Inflow } from '../../lib/adapter.ts';
 import { type Broker, type ByteStream, InvalidInput, StateError } from '../../lib/index.ts';
 import { dial } from '../outgoing/index.ts';
 import type { Leg } from './leg.ts';
@@ -29,6 +29,7 @@ export class Bridge {
   readonly #settings: BridgeSettings;
   readonly #context: RelayContext;
   readonly #detach: () => void;
+  readonly #outages: ReturnType<BridgeAccess['outages']>;
   #isStarted = false;
   #isClosed = false;
   /** True if the local session exists and has the subscriptions. */
@@ -65,6 +66,8 @@ export class Bridge {
       counters: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
       token: randomBytes(9).toString('base64url')
     };
+    this.#outages = this.#access.outages(() => broker.clock.now());
+    this.#outages.begin();
     this.#detach = broker.connectors.attach('bridge', this);
     this.#access.made(this.name);
     broker.on('broker.started', this.#brokerStarted);
@@ -100,6 +103,14 @@ export class Bridge {
   /** Counters of forwarded messages since the bridge was created. */
   get counters(): BridgeCounters {
     return { ...this.#context.counters };
+  }
+
+  /** The messages of the remote server, for the question why one did not arrive. @internal */
+  get inflow(): Inflow {
+    return {
+      publishes: (topic) => this.#context.in.isTarget(topic),
+      outages: this.#outages
+    };
   }
 
   /** @deprecated Use `counters`. */
@@ -276,6 +287,7 @@ export class Bridge {
       connected: (sessionPresent) => {
         this.#broker.clock.clearTimeout(this.#connectTimer);
         this.#isConnected = true;
+        this.#outages.end();
         this.#lastError = undefined;
         this.#connectedMs = this.#broker.clock.monotonic();
         counters.connected++;
@@ -326,6 +338,7 @@ export class Bridge {
       this.#retryTimer = clock.setTimeout(() => this.#connect(), delayMs * (0.75 + Math.random() / 2));
     }
     if (!wasConnected) return;
+    this.#outages.begin();
     const cause = this.#isStarted ? error : undefined;
     this.#access.announce('bridge.disconnected', { bridge: this.name, error: cause });
   }

@@ -90,6 +90,13 @@ export class TopicMap {
     this.rules = rules;
   }
 
+  /** Tell whether messages may get a topic of the other side. */
+  isTarget(topic: string): boolean {
+    return this.rules.some(
+      ({ filter, from, to }) => topic.startsWith(to) && matches(filter, from + topic.slice(to.length))
+    );
+  }
+
   /** @returns undefined if no rule applies, or if the mapped topic would be empty */
   map(topic: string): Mapped | undefined {
     const known = this.#known.get(topic);

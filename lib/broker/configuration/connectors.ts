@@ -35,12 +35,25 @@ export interface Connector {
   test?(): Promise<ConnectorTest>;
   /** End a test in progress: it resolves with an error. Called when the broker begins to stop. Absent: there is nothing to end. */
   endTest?(): void;
+  /** Absent: no messages of another system are published here. */
+  readonly inflow?: Inflow;
   /** Stop, and release everything. Persisted data stays. */
   close(): Awaitable<void>;
   /** Close, and also remove the waiting messages from the store. It is required; `discard` takes its place in this version. */
   delete?(): Awaitable<void>;
   /** @deprecated Use `delete`. */
   discard?(): Awaitable<void>;
+}
+
+/** The messages of another system that a connector publishes here, for the question why a message did not arrive. */
+export interface Inflow {
+  /** Tell whether messages to a topic of this broker come from the other system. */
+  publishes(topic: string): boolean;
+  /** The times without a connection. */
+  readonly outages: {
+    /** The last one that may have been at a time. @param precision possible difference, in milliseconds */
+    at(time: number, precision: number): { readonly from: number; readonly until: number | undefined } | undefined;
+  };
 }
 
 /** The result of a test of a connector. */
@@ -161,6 +174,11 @@ export class Connectors {
   /** A connector; undefined: there is none. */
   get(kind: string, name: string): ConnectorState | undefined {
     return this.isKnown(kind, name) ? this.#stateOf(keyOf(kind, name)) : undefined;
+  }
+
+  /** The connectors that publish messages of a topic here. @internal */
+  feeding(topic: string): readonly Connector[] {
+    return [...this.#running.values()].filter(({ inflow }) => inflow?.publishes(topic) === true);
   }
 
   /**

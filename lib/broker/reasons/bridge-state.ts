@@ -6,6 +6,27 @@ import type { Session } from '../../session/session.ts';
 import type { Connectors } from '../configuration/connectors.ts';
 import { BRIDGE_PREFIX } from '../rights/bridge-access.ts';
 
+/** Minimum length of a loss of the connection that is an answer to a question without a time, in milliseconds. */
+const MIN_OUTAGE_MS = 1_000;
+
+/** The bridges that bring the messages of a topic from another server, and had no connection to it. */
+export function inboundCauses(
+  { topic, at, now, precision }: BridgeQuestion & { readonly precision: number },
+  connectors: Pick<Connectors, 'feeding'>
+): DerivedCause[] {
+  return connectors.feeding(topic).flatMap(({ name, isStarted, lastError, inflow }) => {
+    const outage = inflow?.outages.at(at, precision);
+    if (outage === undefined) return [];
+    const { from, until } = outage;
+    if (until !== undefined && precision === Infinity && until - from < MIN_OUTAGE_MS) return [];
+    const error = lastError === undefined ? 'it has no answer yet' : hideInText(errorText(lastError));
+    const why = until !== undefined ? [] : [isStarted ? error : 'it is stopped'];
+    const brings = `it brings ${JSON.stringify(cut(topic))}, and had no connection since ${new Date(from).toISOString()}`;
+    const evidence = { topic: cut(topic), bridge: cut(name), isStarted, since: from, until };
+    return [derived('bridge_disconnected', now, { ...evidence, detail: [brings, ...why].join('; ') })];
+  });
+}
+
 /** The question about a receiver that may be a bridge. */
 interface BridgeQuestion {
   readonly topic: string;

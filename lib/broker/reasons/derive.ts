@@ -15,7 +15,7 @@ import type { DelayedMessages } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
-import { withBridge } from './bridge-state.ts';
+import { inboundCauses, withBridge } from './bridge-state.ts';
 import { type Filtered, nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
 import { receiverState, shareCauses } from './receiver-state.ts';
 import { type RuleSources, ruleCauses } from './rule-causes.ts';
@@ -40,7 +40,7 @@ export interface BrokerState {
   readonly rewrites: TopicRewrite;
   readonly delayed: DelayedMessages;
   readonly retainer: Retainer;
-  readonly kept: RuleSources & { readonly connectors: Pick<Connectors, 'get'> };
+  readonly kept: RuleSources & { readonly connectors: Pick<Connectors, 'get' | 'feeding'> };
 }
 
 /** The question, with names in full length. */
@@ -119,6 +119,7 @@ export async function deriveCauses(question: DeriveQuestion, state: BrokerState)
         ? []
         : [
             ...publishing.causes,
+            ...(isFound ? [] : inboundCauses(question, state.kept.connectors)),
             ...(isNamed ? [] : limited.causes), // they may publish other topics
             ...(found.otherwise ?? []),
             ...connectedWill(question, state.sessions),

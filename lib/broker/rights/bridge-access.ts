@@ -5,6 +5,8 @@ import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';
 import type { Alarms } from '../../monitor/alarms.ts';
 import type { Zone } from '../../records/zone.ts';
+import type { Inflow } from '../configuration/connectors.ts';
+import { Stops } from '../features/stops.ts';
 
 /** Prefix of the client ids of bridges. Other clients are refused with such a client id. */
 export const BRIDGE_PREFIX = '$bridge/';
@@ -72,6 +74,11 @@ export class BridgeAccess {
   /** Note that the bridge exists. */
   made(name: string): void {
     this.#services.alarms.clear(missingBridgeAlarm(name));
+  }
+
+  /** The times without a connection to the remote server, for the question why a message did not arrive. @param now the wall-clock time in milliseconds */
+  outages(now: () => number): Inflow['outages'] & { begin(): void; end(): void } {
+    return new Stops(now);
   }
 
   /** Emit an event of a bridge. */

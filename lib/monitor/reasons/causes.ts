@@ -388,9 +388,12 @@ export const CAUSES = {
   bridge_disconnected: row(
     'derived',
     (e) =>
-      `${e.bridge === undefined ? 'The bridge' : `Bridge ${quote(e.bridge)}`} is not connected to its server${because(e)}.`,
+      `${e.bridge === undefined ? 'The bridge' : `Bridge ${quote(e.bridge)}`} ${e.until === undefined ? 'is not connected to its server' : `was not connected to its server until ${timeOf(e.until)}`}${because(e)}.`,
     'Check the server, and the address and credentials of the bridge.',
-    RECONNECTING
+    (e) =>
+      e.until === undefined
+        ? RECONNECTING(e)
+        : 'The bridge is connected again: publish the message again at its server, unless it comes from the queue there.'
   ),
   queued: row(
     'derived',

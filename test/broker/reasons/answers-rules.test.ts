@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { bridge } from '../../../adapters/bridge/index.ts';
 import { type ArrivalQuestion, type Broker, type Cause, createBroker, memoryStore } from '../../../lib/index.ts';
-import { Pair, server } from '../../bridge/pair.ts';
+import { connected, Pair, server } from '../../bridge/pair.ts';
 import { FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE } from '../../rules/support.ts';
 import { until } from '../../support/until.ts';
 
@@ -564,6 +564,40 @@ describe('A bridge that is not connected', () => {
     assert.equal(stopped.remedy, 'Start the bridge.');
     link.close();
     await near.stop();
+  });
+});
+
+describe('A bridge that brings messages', () => {
+  it('names the bridge to receivers of its topics while it is not connected, with the reason, and afterwards', async () => {
+    await using pair = await Pair.open({ name: 'north', in: [{ filter: 'down/#', qos: 1, localPrefix: 'site/' }] });
+    const { near, far, link } = pair;
+    const panel = await near.connect({ clientId: 'panel' });
+    await panel.subscribe('site/#', { qos: 1 });
+    const question = { topic: 'site/down/1', clientId: 'panel' };
+    assert.deepEqual(await textsOf(near, question), []);
+    await link.stop();
+    const { code, text, remedy } = await firstOf(near, question);
+    assert.equal(code, 'bridge_disconnected');
+    assert.match(
+      text,
+      /^Bridge "north" is not connected to its server: it brings "site\/down\/1", .*; it is stopped\.$/
+    );
+    assert.equal(remedy, 'Start the bridge.');
+    assert.deepEqual(await textsOf(near, { ...question, topic: 'site/up' }), [], 'another topic');
+    let isAllowed = false;
+    far.hook('authenticate', () => isAllowed);
+    const at = Date.now();
+    link.start();
+    await until(() => link.lastError !== undefined);
+    const refused = await firstOf(near, question);
+    assert.match(refused.text, /^Bridge "north" is not connected .* since \S+Z; (?!it is stopped)/);
+    assert.match(refused.remedy, /^Check the server/);
+    isAllowed = true;
+    await connected(near, link);
+    const over = await firstOf(near, { ...question, at });
+    assert.match(over.text, /^Bridge "north" was not connected to its server until \S+Z: it brings/);
+    assert.match(over.remedy, /^The bridge is connected again/);
+    await panel.disconnect();
   });
 });
 
