@@ -113,8 +113,8 @@ export class StreamService
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule, isRunning, reason),
-      notStarted: ({ id, code }) =>
-        this.#recordStop(id, (code !== 'stopped' && RECORDED_STOPS[code]) || 'not started yet'),
+      notStarted: ({ id }) => this.#recordStop(id, 'not started yet'),
+      stillStopped: ({ id, code }) => this.#recordStop(id, RECORDED_STOPS[code]),
       plan: (read, planning) => runtime.plan(read, planning),
       outdated: (plan) => {
         const outdated = runtime.outdated(plan);
@@ -358,13 +358,14 @@ export class StreamService
       this.#host.emit('streamRule.started', { rule });
     } else {
       const isStop = held === undefined && this.rules.byId.has(rule); // it is not replaced, and not deleted
-      const detail = reason ?? (isStop ? RECORDED_STOPS[code] : undefined);
-      if (detail !== undefined) this.#recordStop(rule, detail);
+      this.#recordStop(rule, reason ?? (isStop ? RECORDED_STOPS[code] : undefined));
       this.#host.emit('streamRule.stopped', { rule, reason });
     }
   }
 
-  #recordStop(rule: string, detail: string): void {
+  /** @param detail undefined: the stop is not recorded */
+  #recordStop(rule: string, detail: string | undefined): void {
+    if (detail === undefined) return;
     this.#stopped.add(rule);
     this.#host.recorded('rule_stopped', { rule, detail });
   }

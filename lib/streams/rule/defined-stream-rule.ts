@@ -62,8 +62,8 @@ export interface StreamRuleHost {
   /** Note that work continues after a call has returned. */
   during(work: Promise<unknown>): void;
   failed(error: unknown, during: string): void;
-  /** Called when the rule was added without being started, or waits without having run. */
-  notStarted(rule: DefinedStreamRule): void;
+  /** Called when a rule that does not run begins to wait for its schedule, or no longer waits: its code has the reason. */
+  stillStopped(rule: DefinedStreamRule): void;
   /** Called when the rule has started or stopped. @param reason the reason of a failure */
   changed(rule: DefinedStreamRule, isRunning: boolean, reason: string | undefined): void;
 }
@@ -223,7 +223,7 @@ export class DefinedStreamRule {
       const next = schedule.next(this.#host.clock.now());
       if (next.startsAt > this.#host.clock.now() || next.isOver) {
         this.#wait(next.startsAt, next.isOver ? 'over' : 'waiting');
-        this.#host.notStarted(this);
+        this.#host.stillStopped(this);
         return;
       }
     }

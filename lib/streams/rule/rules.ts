@@ -46,6 +46,8 @@ interface StreamRulesHost extends StreamRuleHost {
   readonly options: StreamsOptions;
   /** Stores the rules as JSON, by id. */
   readonly table: StreamTable<string>;
+  /** Called when a rule that is not to be started has been added. */
+  notStarted(rule: DefinedStreamRule): void;
   /** @throws StateError STREAMS_STOPPED */
   checkRunning(): void;
   /** Run a plan over sample rows. */
@@ -171,7 +173,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
   /** Stop the rules that run or wait. Others keep the reason why they are not running. */
   async stopAll(code: StopCode): Promise<void> {
     const going = [...this.#rules.values()].filter(({ isRunning, isWaiting }) => isRunning || isWaiting);
-    await Promise.all(going.map((rule) => rule.stop(code)));
+    await Promise.all(going.map((rule) => this.#stop(rule, code)));
   }
 
   endObservers(): void {
@@ -357,7 +359,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
     return this.#change(async () => {
       const rule = this.#find(id);
       await this.#trigger(rule, false);
-      await rule.stop();
+      await this.#stop(rule, 'stopped');
     });
   }
 
@@ -403,6 +405,12 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop' | keyof StreamRu
     const rule = new DefinedStreamRule(read, this.#host, createdAt);
     this.#rules.set(rule.id, rule);
     return rule;
+  }
+
+  async #stop(rule: DefinedStreamRule, code: StopCode): Promise<void> {
+    const { isWaiting } = rule;
+    await rule.stop(code);
+    if (isWaiting) this.#host.stillStopped(rule);
   }
 
   #find(id: string): DefinedStreamRule {

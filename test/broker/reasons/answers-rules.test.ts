@@ -379,6 +379,10 @@ describe('A rule that was stopped for a time', () => {
       (await textsOf(broker, QUESTION))[0],
       /^Rule "hot" was not running until \S+Z: waiting for its schedule\.$/
     );
+    await clock.advance('4m');
+    await broker.streams.rules.stop('hot');
+    const stopped = 'Rule "hot" is not running: stopped by an operator or the app.';
+    assert.equal((await textsOf(broker, QUESTION))[0], stopped, 'it was stopped while it waited');
   });
 
   it('does not say that an operator stopped a rule over streams that an import has restarted', async () => {
