@@ -9,7 +9,15 @@ import { requestedIn } from '../../monitor/reasons/requested-filter.ts';
 import { restOfMisspelledShare } from '../../topics/near-filter.ts';
 import { innerFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
 import { causeOf, type TimedCause } from './cause-order.ts';
-import { type ClientState, hasLost, isOfTopic, type Moment, stateBefore, subscriptionTo } from './client-states.ts';
+import {
+  type ClientState,
+  hasLost,
+  isOfTopic,
+  type Moment,
+  stateAt,
+  stateBefore,
+  subscriptionTo
+} from './client-states.ts';
 import { hasDiscarded, hasLostConnection, hasLostMessages } from './session-ends.ts';
 
 /** The question with the forms in which the broker has its names. */
@@ -266,13 +274,13 @@ function isOfEarlier({ row, code, rule, at }: KeptRecord, question: CheckedQuest
 }
 
 /** Tell whether the receiver of a refused CONNECT has resumed its session since, with the messages that waited. */
-function hasReturned({ row, clientId, number, since }: KeptRecord, question: CheckedQuestion): boolean {
+function hasReturned({ row, clientId, at }: KeptRecord, question: CheckedQuestion): boolean {
   const { states, topics, clientId: receiver } = question;
   if (row.isRefusedConnect !== true || clientId === undefined || clientId !== receiver) return false;
-  const subscription = subscriptionTo(stateBefore(states, { number, since }), topics);
+  const last = stateAt(states, at); // of the last attempt, if several are counted
+  const subscription = subscriptionTo(last, topics);
   if (subscription === undefined || subscription.qos === 0) return false;
-  const next = states.find(({ by }) => by !== undefined && by.number > number)?.by?.row.change;
-  return next === 'resumed';
+  return states[states.indexOf(last) + 1]?.by?.row.change === 'resumed';
 }
 
 /** Tell whether a condition began after the message. */
