@@ -58,6 +58,8 @@ export interface FoundRecord {
   readonly record: KeptRecord;
   /** When its condition ended, in milliseconds since 1970; undefined: it has not. */
   readonly until: number | undefined;
+  /** When the stop of its rule ended after the time of the question, in milliseconds since 1970. */
+  readonly endedAt?: number | undefined;
   /** True if it has discarded a message that waited since the time of the question. */
   readonly isDiscard?: boolean;
 }
@@ -106,6 +108,10 @@ export function fittingRecords(all: readonly KeptRecord[], question: CheckedQues
     .map((record) => ({
       record,
       until: endOf(record, question, all),
+      endedAt:
+        record.row.begins === 'rule_stop' && question.precision !== Infinity
+          ? endOf(record, { ...question, at: question.now }, all)
+          : undefined,
       isDiscard: hasDiscarded(record, question)
     }))
     .filter(({ record, until }) => isOpen(until, question) || hasTakenOver(record, until, question))
@@ -157,7 +163,7 @@ function isSubscription({ row }: KeptRecord): boolean {
 
 /** The cause that a record shows. @param missed the first message without a subscriber */
 export function recordedCause(
-  { record, until, isDiscard = false }: FoundRecord,
+  { record, until, endedAt, isDiscard = false }: FoundRecord,
   question: CheckedQuestion,
   missed: Moment | undefined
 ): TimedCause[] {
@@ -183,6 +189,7 @@ export function recordedCause(
     qos: topic === undefined || row.isFilter === true ? undefined : qos,
     address: record.address,
     until: isOpen(until, question) ? until : undefined,
+    endedAt,
     isCertain: doubt === undefined ? undefined : false,
     ...(name === 'no_share_member' ? groupOf(record.detail) : { detail: doubt ?? special?.detail ?? detailOf(record) })
   };

@@ -99,8 +99,8 @@ export function featureCauses(
     until === undefined
       ? `the feature \`rules\` is stopped since ${timeOf(from)}: start it with \`embermq ctl plugins load rules\``
       : `the feature \`rules\` was stopped from ${timeOf(from)} until ${timeOf(until)}`;
-  const ended = precision === Infinity ? until : undefined;
-  return [derived('rule_stopped', now, { rule: cut(rule), topic: cut(topic), since: from, until: ended, detail })];
+  const end = precision === Infinity ? { until } : { endedAt: until };
+  return [derived('rule_stopped', now, { rule: cut(rule), topic: cut(topic), since: from, ...end, detail })];
 }
 
 function timeOf(ms: number): string {

@@ -88,7 +88,7 @@ function stopOf({ id }: PublishingRule, question: OutputQuestion): DerivedCause[
     if (code === 'rule_started') until = since;
     if (code !== 'rule_stopped') continue;
     if (since <= at + precision && (until ?? Infinity) >= at - precision) {
-      const evidence = { rule: cut(id), since, until: precision === Infinity ? until : undefined };
+      const evidence = { rule: cut(id), since, ...(precision === Infinity ? { until } : { endedAt: until }) };
       return [derived('rule_stopped', now, { ...evidence, detail: publishing(detail, question) })];
     }
     until = since;

@@ -491,10 +491,10 @@ export const CAUSES = {
         ? `${begin(ruleOf(e))} is not running${because(e)}.`
         : `${begin(ruleOf(e))} was not running until ${timeOf(e.until)}${because(e).replace(/^: it is /, ': it was ')}.`,
     'Enable or start the rule; if it stopped with an error, correct the error first.',
-    ({ until, detail }) =>
+    ({ until, endedAt, detail }) =>
       /\bwaiting for (its|next) schedule\b/.test(`${detail}`)
         ? 'Publish the message while the rule runs, or change the schedule of the rule.'
-        : until === undefined
+        : (until ?? endedAt) === undefined
           ? undefined
           : 'The rule runs again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
   ),

@@ -128,6 +128,8 @@ describe('A rule that was not running', () => {
     const stopped = ['Rule "up" is not running: it is disabled.'];
     assert.deepEqual(answers, [[], stopped, [], stopped]);
     await broker.rules.update('up', { isEnabled: true });
+    const then = await firstOf(broker, { topic: 'a', rule: 'up', at: times[1] });
+    assert.match(then.remedy, /^The rule runs again: publish the message again/);
     const [{ evidence }] = (await broker.monitor.why({ topic: 'a', rule: 'up' })).causes;
     assert.equal(evidence.until, clock.now());
   });
@@ -756,7 +758,11 @@ describe('The topic to which a rule publishes', () => {
     await broker.features.start('rules');
     await clock.advance('1m');
     const over = /the feature `rules` was stopped from .* until 2026-01-01T00:02:00.000Z; the rule publishes to/;
-    for (const asked of [question, { ...question, at }]) assert.match((await textsOf(broker, asked))[0], over);
+    for (const asked of [question, { ...question, at }]) {
+      const { text, remedy } = await firstOf(broker, asked);
+      assert.match(text, over);
+      assert.match(remedy, /^The rule runs again: publish the message again/);
+    }
     for (const time of [at - 60_000, at + 60_000])
       assert.deepEqual(await textsOf(broker, { ...question, at: time }), [], 'it was running');
   });
