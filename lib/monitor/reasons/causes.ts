@@ -124,7 +124,7 @@ export const CAUSES = {
   banned: row(
     'recorded',
     (e) => `${begin(client(e))} was refused or disconnected by a ban${because(e)}.`,
-    'Delete the ban with `embermq ctl ban remove`, or wait until it ends.'
+    'Delete the ban with `embermq ctl ban remove`, or wait until it ends. If it is deleted already, publish the message again.'
   ),
   taken_over: row(
     'recorded',
@@ -150,7 +150,7 @@ export const CAUSES = {
   acl_record: row(
     'recorded',
     (e) => `An access rule of the broker forbids ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
-    'Change the access rule, or add one for this client that allows it.'
+    'Change the access rule, or add one for this client that allows it. If that is done already, publish the message again.'
   ),
   acl_file_rule: row(
     'recorded',
