@@ -286,7 +286,8 @@ function hasReturned({ row, clientId, at }: KeptRecord, question: CheckedQuestio
   if (row.isRefusedConnect !== true || clientId === undefined || clientId !== receiver) return false;
   const last = stateAt(states, at); // of the last attempt, if several are counted
   const subscription = subscriptionTo(last, topics);
-  if (subscription === undefined || subscription.qos === 0) return false;
+  const isUnknown = last.hasSession === undefined; // it subscribed before the broker began
+  if (subscription === undefined ? !isUnknown : subscription.qos === 0) return false;
   return states[states.indexOf(last) + 1]?.by?.row.change === 'resumed';
 }
 

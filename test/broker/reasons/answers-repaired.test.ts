@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ArrivalQuestion, Broker } from '../../../lib/index.ts';
+import { type ArrivalQuestion, type Broker, memoryStore } from '../../../lib/index.ts';
 import { createTestBroker } from '../../../lib/testing/index.ts';
 import { rawClient } from '../../support/raw-client.ts';
 import { granted } from '../../support/wire.ts';
@@ -87,6 +87,27 @@ describe('Messages that arrived after others were lost', () => {
     assert.deepEqual(await codesOf(broker, { ...question, at }), []);
     await again.disconnect();
     assert.deepEqual(await codesOf(broker, { ...question, at }), []);
+  });
+
+  it('does not name a failed login that was made good if the session began before a restart of the broker', async () => {
+    const store = memoryStore();
+    const session = { clientId: 'c', clean: false, sessionExpiry: 3600, username: 'u' };
+    {
+      await using kit = await createTestBroker({ store });
+      const client = await kit.broker.connect(session);
+      await client.subscribe('a/#', { qos: 1 });
+      await client.disconnect();
+    }
+    await using kit = await createTestBroker({ store, hooks });
+    const { broker, clock } = kit;
+    await assert.rejects(broker.connect({ ...session, password: 'wrong' }));
+    await broker.publish('a/x', '1', { qos: 1 });
+    await clock.advance('10s');
+    const client = await broker.connect({ ...session, password: 'right' });
+    await clock.advance('10s');
+    const { causes } = await broker.monitor.why({ topic: 'a/x', clientId: 'c' });
+    assert.ok(!causes.some(({ code }) => code === 'wrong_password'));
+    await client.disconnect();
   });
 });
 
