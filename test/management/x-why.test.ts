@@ -10,7 +10,7 @@ describe('Reasons over REST', () => {
     await broker.publish('nobody', 'x');
     const { knownSince = 0 } = await broker.monitor.why({ topic: 'nobody', clientId: 'panel' });
     const began = new Date(knownSince).toISOString();
-    const detail = `it has not connected since the broker began at ${began}, when sessions that are not kept had ended`;
+    const detail = `it has not connected since the broker started at ${began}, and sessions that are not kept end with the broker`;
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
       const { status, body } = await server.call('GET', '/api/x/why?topic=nobody&clientid=panel');

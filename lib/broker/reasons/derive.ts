@@ -213,7 +213,7 @@ function unseen(since: number | undefined) {
   if (since === undefined) return {};
   const began = new Date(since).toISOString();
   return {
-    detail: `it has not connected since the broker began at ${began}, when sessions that are not kept had ended`
+    detail: `it has not connected since the broker started at ${began}, and sessions that are not kept end with the broker`
   };
 }
 

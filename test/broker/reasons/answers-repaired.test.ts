@@ -272,7 +272,7 @@ describe('Answers that are not certain', () => {
     await third.disconnect();
   });
 
-  it('says of a client that has not connected since the broker began that an earlier session is not known', async () => {
+  it('says of a client that has not connected since the broker started that an earlier session is not known', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const began = new Date(clock.now()).toISOString();
@@ -281,8 +281,8 @@ describe('Answers that are not certain', () => {
     await clock.advance('10s');
     const { causes } = await broker.monitor.why({ topic: 'a/x', clientId: 'c' });
     const text =
-      `Client "c" is not connected and has no session: it has not connected since the broker began at ${began}, ` +
-      'when sessions that are not kept had ended.';
+      `Client "c" is not connected and has no session: it has not connected since the broker started at ${began}, ` +
+      'and sessions that are not kept end with the broker.';
     assert.ok(causes.some((one) => one.text === text));
     const client = await broker.connect({ clientId: 'c' });
     await client.disconnect();

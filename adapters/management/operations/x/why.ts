@@ -114,8 +114,12 @@ export const REASONS: readonly Operation[] = [
             kind: 'derived',
             at: 1_767_225_600_000,
             count: 1,
-            text: 'Client "panel" is not connected and has no session.',
-            evidence: { clientId: 'panel' },
+            text: 'Client "panel" is not connected and has no session: it has not connected since the broker started at 2026-01-01T00:00:00.000Z, and sessions that are not kept end with the broker.',
+            evidence: {
+              clientId: 'panel',
+              detail:
+                'it has not connected since the broker started at 2026-01-01T00:00:00.000Z, and sessions that are not kept end with the broker'
+            },
             remedy: CAUSES.offline_no_session.remedy
           }
         ]
