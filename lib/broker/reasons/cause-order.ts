@@ -60,8 +60,9 @@ export function inOrder(
 }
 
 /**
- * 1 if a cause is over, 2 if it is only possible, such as the low QoS of a subscription, which is true of all its messages. The stop of a rule is not over before something has happened in the rule since, because the
- * last message may have been in that time. @param found all causes
+ * 1 if a cause is over, 2 if it is only possible, such as the low QoS of a subscription, which holds for all its messages. A stop of a rule counts
+ * as present until something else is recorded of the rule, because the message may have come during the stop.
+ * @param found all causes
  */
 function overIn(found: readonly TimedCause[], one: TimedCause): 0 | 1 | 2 {
   const { cause, until, isOtherwise } = one;

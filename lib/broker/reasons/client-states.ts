@@ -11,8 +11,6 @@ export type Moment = Pick<KeptRecord, 'since' | 'number'>;
 export interface ClientState {
   /** The record that began it; undefined: none is kept of an earlier time. */
   readonly by: KeptRecord | undefined;
-  /** Undefined: not known. */
-  readonly isConnected: boolean | undefined;
   /** False: the client has no session. Undefined: its session may have begun before the first record. */
   readonly hasSession: boolean | undefined;
   /** The record by which the client went away; undefined: it is connected, or it is not known. */
@@ -25,7 +23,6 @@ export interface ClientState {
 
 const NOTHING: ClientState = {
   by: undefined,
-  isConnected: undefined,
   hasSession: undefined,
   awayBy: undefined,
   subscriptions: new Map(),
@@ -39,7 +36,7 @@ const NOTHING: ClientState = {
 export function statesOf(records: readonly KeptRecord[]): readonly ClientState[] {
   const changes = records.filter(({ row }) => row.change !== undefined).reverse();
   // nothing is known before a session that is the first event
-  let last = changes[0]?.row.change === 'connected' ? { ...NOTHING, hasSession: false, isConnected: false } : NOTHING;
+  let last = changes[0]?.row.change === 'connected' ? { ...NOTHING, hasSession: false } : NOTHING;
   const states = [last];
   for (const record of changes) states.push((last = changed(last, record)));
   return states;
@@ -92,15 +89,14 @@ function changed(state: ClientState, record: KeptRecord): ClientState {
   switch (record.row.change) {
     case 'connected': {
       const lost = new Set([...ended, ...subscriptions.keys()]);
-      const away = { isConnected: true, awayBy: undefined };
-      return { by: record, ...away, hasSession: true, subscriptions: new Map(), ended: lost };
+      return { by: record, awayBy: undefined, hasSession: true, subscriptions: new Map(), ended: lost };
     }
     case 'resumed':
-      return { ...state, by: record, isConnected: true, hasSession: state.hasSession || undefined, awayBy: undefined };
+      return { ...state, by: record, hasSession: state.hasSession || undefined, awayBy: undefined };
     case 'disconnected':
-      return { ...state, by: record, isConnected: false, awayBy: record };
+      return { ...state, by: record, awayBy: record };
     case 'session_ended':
-      return { ...state, by: record, isConnected: false, hasSession: false, awayBy: state.awayBy ?? record };
+      return { ...state, by: record, hasSession: false, awayBy: state.awayBy ?? record };
     case 'subscribed':
       return {
         ...state,

@@ -32,21 +32,21 @@ describe('The states of a client', () => {
     );
     const topics = ['a/1'];
     const shown = states.map((state) => [
-      state.isConnected,
+      state.awayBy?.code,
       state.hasSession,
       isSubscribed(state, topics),
       hasLost(state, topics)
     ]);
     assert.deepEqual(shown, [
-      [false, false, false, false],
-      [true, true, false, false],
-      [true, true, true, false],
-      [false, true, true, false],
-      [true, true, true, false],
-      [false, true, true, false],
-      [false, false, false, true],
-      [true, true, false, true],
-      [true, true, true, false]
+      [undefined, false, false, false],
+      [undefined, true, false, false],
+      [undefined, true, true, false],
+      ['disconnected_closed', true, true, false],
+      [undefined, true, true, false],
+      ['disconnected_kicked', true, true, false],
+      ['disconnected_kicked', false, false, true],
+      [undefined, true, false, true],
+      [undefined, true, true, false]
     ]);
     assert.equal(stateAt(states, 5_500).hasSession, false);
     assert.deepEqual(
