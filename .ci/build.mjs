@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import ts from 'typescript';
 import { writeGenerated } from './generated.mjs';
@@ -26,7 +26,7 @@ if (!flags['if-stale'] || isStale()) await build();
 
 /** Build into a new directory, which then replaces the old one, so that concurrent builds do not interfere and no one sees a partial build. */
 async function build() {
-  process.stderr.write(`building ${out} ...\n`);
+  process.stderr.write(`building ${relative(process.cwd(), out)}, which takes half a minute or more:\n`);
   const fresh = `${out}-${process.pid}`;
   try {
     mkdirSync(fresh);
@@ -37,6 +37,7 @@ async function build() {
     }
     rmSync(out, { recursive: true, force: true });
     renameSync(fresh, out);
+    report('done');
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
@@ -46,14 +47,21 @@ async function build() {
 async function compilePackage(folder) {
   const bundled = once(spawn(process.execPath, ['.ci/console.mjs'], { cwd: root, stdio: 'ignore' }), 'exit'); // while the types are checked
   const program = packageProgram();
+  report('sources read');
   const faults = flags['no-check'] ? [] : ts.getPreEmitDiagnostics(program);
   if (faults.length > 0) {
     process.stderr.write(ts.formatDiagnostics(faults, ts.createCompilerHost(program.getCompilerOptions())));
     return false;
   }
+  report('types checked');
   await bundled; // if it has failed, the next line does the same, and reports the error
   await writePackage(folder, program);
   return true;
+}
+
+/** Report that a step has ended, with the time since the process began. */
+function report(step) {
+  process.stderr.write(`  ${step} after ${Math.round(performance.now() / 1000)} s\n`);
 }
 
 function compileBench(folder) {

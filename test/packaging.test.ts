@@ -37,6 +37,7 @@ const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   version: string;
   exports: Record<string, string | { 'embermq-source': string; types?: string; default: string }>;
   bin: Record<string, string>;
+  scripts: Record<string, string>;
   dependencies: Record<string, string>;
   peerDependencies: Record<string, string>;
   peerDependenciesMeta: Record<string, { optional: boolean }>;
@@ -170,6 +171,17 @@ describe('The package file', () => {
     );
     const optional = Object.entries(packageJson.peerDependenciesMeta).filter(([, meta]) => meta.optional);
     assert.deepEqual(optional.map(([name]) => name).sort(), peers.sort());
+  });
+
+  it('has scripts of one command each, without syntax of a shell, so that they also run on Windows', () => {
+    const { scripts } = packageJson;
+    assert.ok(Object.keys(scripts).length > 10);
+    assert.deepEqual(
+      Object.entries(scripts).filter(
+        ([, script]) => /[&|;<>$`'"\\*?~(){}]/.test(script) || /^(\.|exec |[A-Z_]+=)/.test(script)
+      ),
+      []
+    );
   });
 
   it('names the location of the project, and that no module has side effects', () => {
