@@ -24,6 +24,7 @@ import { createBroker } from '../lib/index.ts';
 import { BUNDLES, CLIENT_APP } from './bundled-apps.ts';
 import { createProgram } from './support/compiler.ts';
 import { CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
+import { memberTexts } from './support/member-texts.ts';
 import { beyondPage, bundleSizes, loadedSizes, tarballSizes } from './support/package-sizes.ts';
 import { promised } from './support/pages.ts';
 import { SOURCES } from './support/programs.ts';
@@ -300,6 +301,14 @@ describe('The compiled package', () => {
   it('exports every type that its declarations name, also where the sources infer it', () => {
     const files = entries.map(({ name, target }) => [name, compiled(target.types)] as const);
     assert.deepEqual(missingInDeclarations(programOfApp(), files), []);
+  });
+
+  it('shows a text in an editor for every member of every exported type', () => {
+    const declarations = entries.map(({ target }) => compiled(target.types));
+    const { count, missing } = memberTexts(programOfApp(), declarations, out);
+    assert.ok(count > 4_000, `${count} members`);
+    // The number may only fall, until it is 0.
+    assert.ok(missing.length <= 3_181, `${missing.length} of ${count} members have no text:\n${missing.join('\n')}`);
   });
 
   for (const { format, uses, app, more, isLong } of BUNDLES) {
