@@ -105,6 +105,8 @@ export type {
   Pattern,
   SqlFunction
 } from './sql/functions/function.ts';
+export { FORMAT_KEY, type FormatRecord, IMPORT_MARK, readFormat } from './store/commits.ts';
+export { DEFINITIONS_VERSION, FORMAT } from './store/keys.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { describeJson as describeStream, describeText as describeStreamText } from './streams/ddl/describe.ts';
 export type {

@@ -10,4 +10,5 @@ export type {
   LevelRange,
   LevelSnapshot
 } from './database.ts';
+export { type FolderReport, inspectFolder } from './inspect.ts';
 export { type LevelStoreOptions, levelStore } from './level-store.ts';

@@ -35,6 +35,8 @@ const READ_AT_ONCE = 1_000;
 /** The remedy that errors name for records that are lost or cannot be read. */
 export const REPAIR_REMEDY =
   'Restore a copy, or continue without the lost records (option repairStore, checkStore with repair, or embermq store check --repair).';
+/** Key of the format record. */
+export const FORMAT_KEY: Buffer = kindKey(Kind.format);
 /** The record that marks a store while it is being imported. */
 export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.from('embermq import') };
 

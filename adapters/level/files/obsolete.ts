@@ -1,15 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newestManifest } from './manifest.ts';
-import { keysOfTable } from './table.ts';
+import { keysOfTable, userKey } from './table.ts';
 import { numberedFiles } from './tables.ts';
 
 /** Tables that the manifest does not name are compared with the others only up to this total size, because that takes time. */
 const MAX_COMPARED_BYTES = 134_217_728;
 /** Keys that are compared at a time; each takes about 100 bytes of memory. */
 const KEYS_AT_ONCE = 250_000;
-/** Bytes at the end of each key: the sequence number and the type of the change. */
-const SEQUENCE_BYTES = 8;
 
 /**
  * Find tables that newer tables have replaced but that are still in the folder.
@@ -74,8 +72,4 @@ async function* changesOf(
     }
   }
   if (changes.size > 0) yield changes;
-}
-
-function userKey(key: string): string {
-  return key.slice(0, -SEQUENCE_BYTES);
 }
