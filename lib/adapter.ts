@@ -48,6 +48,7 @@ export {
 } from './base/fields.ts';
 export { shownUrl } from './base/hidden-text.ts';
 export { Newcomers } from './base/newcomers.ts';
+export { INSPECT } from './base/symbols.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';
 export { checkConnectorName } from './broker/configuration/connector-name.ts';
@@ -78,6 +79,7 @@ export type {
   ListenerHandle,
   ListenerProtocol
 } from './records/listener.ts';
+export { listenerText } from './records/listener-text.ts';
 export { recordNames } from './records/record-names.ts';
 export { shownUsername } from './records/shown-username.ts';
 export { plainAddress, verifiedCertificate } from './records/transport-info.ts';

@@ -51,7 +51,7 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['reasons'],
     ['engine'],
     ['broker-lifecycle', 'facets'],
-    ['broker'],
+    ['broker', 'broker-text'],
     ['backup', 'configuration-document']
   ],
   'lib/streams': [

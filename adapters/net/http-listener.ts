@@ -15,9 +15,11 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   checkBroker,
+  INSPECT,
   type ListenerAddress,
   type ListenerCounters,
   type ListenerProtocol,
+  listenerText,
   shownUrl
 } from '../../lib/adapter.ts';
 import { type Broker, BrokerError, InvalidInput } from '../../lib/index.ts';
@@ -212,6 +214,11 @@ class HttpListener implements Listener {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return listenerText(this, depth, options);
   }
 
   async #open(): Promise<void> {

@@ -1,4 +1,4 @@
-import { checkBroker } from '../../lib/adapter.ts';
+import { checkBroker, INSPECT, listenerText } from '../../lib/adapter.ts';
 import { type BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { type Listener, NetListener } from './net-listener.ts';
@@ -89,6 +89,11 @@ export class AppListener implements Listener {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return listenerText(this, depth, options);
   }
 }
 

@@ -4,7 +4,14 @@
 // broker runs accepts at once.
 
 import { createServer, type Server, type Socket } from 'node:net';
-import type { ListenerAddress, ListenerCounters, ListenerHandle, ListenerProtocol } from '../../lib/adapter.ts';
+import {
+  INSPECT,
+  type ListenerAddress,
+  type ListenerCounters,
+  type ListenerHandle,
+  type ListenerProtocol,
+  listenerText
+} from '../../lib/adapter.ts';
 import { BrokerError } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
@@ -123,6 +130,11 @@ export class NetListener implements Listener {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return listenerText(this, depth, options);
   }
 
   async #open(): Promise<void> {

@@ -11,7 +11,7 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject, unknownName } from '../base/fields.ts';
-import { defineAsyncDispose } from '../base/symbols.ts';
+import { defineAsyncDispose, INSPECT } from '../base/symbols.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
@@ -34,6 +34,7 @@ import type { RulesApi } from '../rules/types.ts';
 import type { StreamsApi } from '../streams/api.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
+import { brokerText } from './broker-text.ts';
 import type { Configuration } from './configuration/configuration.ts';
 import type { Connectors } from './configuration/connectors.ts';
 import { readBrokerOptions } from './configuration/option-reading.ts';
@@ -227,14 +228,7 @@ export class Broker<Data = unknown> {
    *   destroyed. InvalidInput STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE if the stream was passed before: it is left alone
    */
   handle(stream: Duplex, transportInfo?: TransportInfo): void {
-    if (
-      typeof stream?.on !== 'function' ||
-      typeof stream.resume !== 'function' ||
-      typeof stream.write !== 'function' ||
-      typeof stream.destroy !== 'function'
-    ) {
-      throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
-    }
+    if (!isDuplex(stream)) throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     if (transportInfo !== undefined) checkObject(transportInfo, 'transportInfo');
     if (this.#engine.connections.has(stream))
       throw new StateError(
@@ -470,6 +464,11 @@ export class Broker<Data = unknown> {
     rejections.noteError(error);
     announcer.failed(error, during, undefined);
   }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return brokerText(this, depth, options);
+  }
 }
 
 /**
@@ -483,6 +482,15 @@ export function createBroker(options?: BrokerOptions): Broker;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data>;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> {
   return new Broker<Data>(options);
+}
+
+function isDuplex(stream: Duplex | null | undefined): boolean {
+  return (
+    typeof stream?.on === 'function' &&
+    typeof stream.resume === 'function' &&
+    typeof stream.write === 'function' &&
+    typeof stream.destroy === 'function'
+  );
 }
 
 function unknownZone(name: string, zones: Settings['zones']): InvalidInput {

@@ -9,10 +9,11 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { asError, InvalidInput, ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
-import { defineAsyncDispose } from '../base/symbols.ts';
+import { consoleText, defineAsyncDispose, INSPECT, inOneLine, namedOf } from '../base/symbols.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnackPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../packets/types.ts';
+import { VERSION_NAMES } from '../packets/version-names.ts';
 import { ClientAuthentication } from './authentication.ts';
 import { ClientConnection } from './connection.ts';
 import { Inbox } from './inbox.ts';
@@ -303,6 +304,23 @@ export class Client {
   /** Call `disconnect()` without options. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
+  }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return consoleText('Client', depth, options, ({ quoted, state, count }) => {
+      const { isClosing, connack, failure, clientId } = this.#connection;
+      const isOpen = connack === undefined ? 'connecting' : 'connected';
+      const why = failure === undefined ? '' : `: ${inOneLine(failure.message)}`;
+      const begun = connack?.sessionPresent ? 'session resumed' : 'new session';
+      const filters = [...this.session.subscribed];
+      const list = filters.length === 0 ? '' : `: ${namedOf(filters.map(quoted))}`;
+      return [
+        `${quoted(clientId)} ${isClosing ? `${state('closed')}${why}` : state(isOpen)}`,
+        `${VERSION_NAMES[this.protocolVersion]}${connack === undefined ? '' : `, ${begun}`}`,
+        `${count(filters.length, 'subscription')}${list}`
+      ];
+    });
   }
 
   readonly #abort = (): void => this.#connection.destroy(asError(this.#options.signal?.reason));

@@ -19,6 +19,7 @@ export class ClientSession {
   #incoming: Map<number, boolean> | undefined = undefined;
   /** Undefined until the first SUBSCRIBE or UNSUBSCRIBE of a connection. */
   #requests: Set<number> | undefined = undefined;
+  #subscribed: Set<string> | undefined = undefined;
   #lastId = 0;
 
   /** By packet id, in the order of sending, which is also the order of resending [MQTT-4.6.0-1]. */
@@ -31,6 +32,12 @@ export class ClientSession {
   get incoming(): Map<number, boolean> {
     this.#incoming ??= new Map();
     return this.#incoming;
+  }
+
+  /** The filters that the server has granted, for `console.log`. */
+  get subscribed(): Set<string> {
+    this.#subscribed ??= new Set();
+    return this.#subscribed;
   }
 
   /** Find a free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]. @returns undefined if all 65,535 are in use */
@@ -62,5 +69,6 @@ export class ClientSession {
   clear(): void {
     this.#outgoing?.clear();
     this.#incoming?.clear();
+    this.#subscribed?.clear();
   }
 }

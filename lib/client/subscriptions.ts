@@ -54,6 +54,8 @@ export class ClientSubscriptions {
         properties
       }));
       for (const one of added) if (granted[subscriptions.indexOf(one)] >= 0x80) forget(one);
+      for (const [at, { topic }] of subscriptions.entries())
+        if (granted[at] < 0x80) this.#session.subscribed.add(topic);
       return granted;
     } catch (error) {
       for (const one of added) forget(one);
@@ -85,6 +87,7 @@ export class ClientSubscriptions {
       unsubscriptions,
       properties
     }));
+    for (const filter of unsubscriptions) this.#session.subscribed.delete(filter);
     for (const [filter, handlers] of removed) for (const one of handlers) this.#inbox.removeHandler(filter, one);
     return asked.map((filter) => (version === 5 ? granted[unsubscriptions.indexOf(filter)] : 0) ?? 0);
   }

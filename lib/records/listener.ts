@@ -16,6 +16,13 @@ export interface ListenerAddress {
   readonly path?: string;
 }
 
+/** An address for people, with IPv6 addresses in brackets; undefined for none. */
+export function placeOf(address: ListenerAddress | undefined): string | undefined {
+  const { host = '', port, path } = address ?? {};
+  if (port === undefined) return path ?? (host === '' ? undefined : host);
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /** Counters of a listener, as the management interface shows them. */
 export interface ListenerCounters {
   /** Number of accept loops. */

@@ -6,6 +6,7 @@
 
 import type { ActorRef, RuleRun } from '../base/actor.ts';
 import { errorText } from '../base/errors.ts';
+import { consoleText, INSPECT, inOneLine, namedOf } from '../base/symbols.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
@@ -18,7 +19,7 @@ import type { RuleEngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
 import { RuleActionList, statesOf } from './rule-actions.ts';
 import { triggerOf } from './trigger.ts';
-import type { RuleEvent, RuleSamples, RuleState } from './types.ts';
+import type { ActionState, RuleEvent, RuleSamples, RuleState } from './types.ts';
 
 /** The codes of errors in the log of reasons. */
 const RECORDED_AS = {
@@ -29,6 +30,9 @@ const RECORDED_AS = {
 
 /** The reason in the record of a rule that was disabled. */
 const DISABLED = 'it is disabled';
+
+/** Characters of a statement that are shown. */
+const MAX_SQL = 200;
 
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
 const RETRY_MS = 60_000;
@@ -92,14 +96,14 @@ export class BrokerRule {
     const { id, definition, plan, isPersisted } = this;
     const { sql, description, isEnabled, onActionFailed, createdAt } = definition;
     const state = this.#chart.state as RuleState['state'];
-    return {
+    return withText({
       ...{ id, sql, description, isEnabled, onActionFailed, createdAt, isPersisted, state },
       topics: plan.topics,
       reason: state === 'disconnected' ? this.#reason : undefined,
       counters: this.#meter.counters,
       sampledAt: this.#sampler?.sampledAt ?? 0,
       actions: this.#list?.states ?? statesOf(definition.actions, this.#parts.kinds)
-    };
+    });
   }
 
   /** Create the actions and attach the rule, unless it is disabled. Resolves when it is attached, or disconnected with the reason. */
@@ -317,4 +321,32 @@ function withMetadata(event: EventOfRule, ruleId: string): EventColumns {
     column: (name) => (name === 'metadata' ? metadata : event.column(name)),
     decoded: (name, members) => (name === 'metadata' ? metadata : event.decoded(name, members))
   };
+}
+
+/**
+ * Let `console.log` print a rule in a few lines. The method is not enumerable: copies of the record, JSON and comparisons do not have it.
+ * @returns the record
+ */
+function withText(rule: RuleState): RuleState {
+  return Object.defineProperty(rule, INSPECT, { value: ruleText });
+}
+
+function ruleText(this: RuleState, depth: number, options: object): string {
+  return consoleText('Rule', depth, options, (words) => {
+    const { id, state, isEnabled, reason, sql, counters } = this;
+    const why = isEnabled ? reason && `: ${inOneLine(reason)}` : ' (disabled)';
+    const { matched, passed, failed, exception, noResult } = counters;
+    const failures = failed === 0 ? '' : ` (${exception} with an error, ${noResult} excluded by WHERE)`;
+    const actions = this.actions.length === 0 ? 'none' : namedOf(this.actions.map(actionPart));
+    return [
+      `${words.quoted(id)} ${words.state(state)}${why ?? ''}`,
+      inOneLine(sql, MAX_SQL),
+      `${words.count(matched, 'event')} matched, ${passed} passed, ${failed} failed${failures}; actions: ${actions}`
+    ];
+  });
+}
+
+function actionPart({ name, counters: { success, failed }, lastError }: ActionState): string {
+  const error = lastError === undefined ? '' : `: ${inOneLine(lastError.message)}`;
+  return `${inOneLine(name)} (${success} succeeded, ${failed} failed${error})`;
 }

@@ -7,6 +7,7 @@ import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkObject, type FieldTable, fieldsOf } from '../base/fields.ts';
 import { onceMade } from '../base/lazy.ts';
+import { INSPECT } from '../base/symbols.ts';
 import type { Ruleset, StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
@@ -21,6 +22,7 @@ import { type RuleEmission, StreamRules, sourcesOf } from './rule/rules.ts';
 import { type Imported, importRuleset } from './rule/ruleset-import.ts';
 import { StreamRuntime } from './rule/runtime.ts';
 import { scheduleOf } from './rule/schedule.ts';
+import { streamRuleText } from './rule/stream-rule-text.ts';
 import type { StreamRuleCode } from './rule-states.ts';
 import { builtInSinks } from './sinks/built-in.ts';
 import { discardCaches } from './sinks/cache.ts';
@@ -255,8 +257,9 @@ export class StreamService
       status: () => this.rules.status(id),
       [Symbol.asyncIterator]() {
         return rowsOf(iterate(), drop);
-      }
-    };
+      },
+      [INSPECT]: (depth: number, options: object) => streamRuleText(this.rules.byId.get(id), id, depth, options)
+    } as StreamRule;
   }
 
   // ------------------------------------------------------------------------------------------------------------------ types

@@ -6,6 +6,7 @@
 import type { ActorRef } from '../../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
+import { INSPECT } from '../../base/symbols.ts';
 import { SUBSCRIPTION_NAMES } from '../../events/subscription-options.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import { reasonName } from '../../packets/reason-codes.ts';
@@ -24,6 +25,7 @@ import { checkTopicFilter, mountedFilter, mountedName } from '../../topics/topic
 import { type AutoSubscription, checkSubscription } from '../configuration/auto-subscriptions.ts';
 import type { Subscribing } from '../messages/subscribing.ts';
 import { newMessage } from '../new-message.ts';
+import { sessionText } from './session-text.ts';
 
 /** Options of `session.kick`. */
 export interface KickOptions {
@@ -192,6 +194,11 @@ export class SessionHandle<Data = unknown> {
     if (log !== undefined && ledger !== undefined) return inTurn(this.#session, () => clearStored(log, ledger));
     const end = outlet.queue?.end ?? 0; // later messages stay
     return inTurn(this.#session, () => clearMemory(this.#session, end));
+  }
+
+  /** @internal */
+  [INSPECT](depth: number, options: object): string {
+    return sessionText(this, depth, options);
   }
 
   /** Check that there is a session and that its store works. @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
