@@ -13,6 +13,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import ts from 'typescript';
 import { embeddedConsole, writeConsole } from './console.mjs';
+import { withTexts } from './declaration-texts.mjs';
 
 const root = join(import.meta.dirname, '..');
 
@@ -97,7 +98,7 @@ export async function writePackage(folder, program) {
   const sources = entries.map((entry) => entry['embermq-source']).filter((path) => path?.endsWith('.ts'));
   const commands = Object.values(bin).map((path) => path.replace('dist/', ''));
   await writeModules(folder, [...sources, ...commands.map((path) => path.replace(/\.js$/, '.ts'))]);
-  writeDeclarations(folder, program, sources);
+  await writeDeclarations(folder, program, sources);
   for (const path of entries.map((entry) => entry.default.replace('./dist/', '')).filter((to) => to.endsWith('.json')))
     write(join(folder, path), JSON.stringify(JSON.parse(readFileSync(join(root, path), 'utf8'))));
   for (const path of commands) chmodSync(join(folder, path), 0o755);
@@ -143,23 +144,24 @@ function licenceOf(name) {
   return `${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
 }
 
-/** Write the declarations that the entry points reach. Those of other modules are private to the package. */
-function writeDeclarations(folder, program, entries) {
-  const { outDir } = program.getCompilerOptions();
-  const done = new Set();
+/** Write the declarations that the entry points reach, with the texts of rows. Those of other modules are private to the package. */
+export async function writeDeclarations(folder, program, entries) {
+  const declarations = new Map();
   const waiting = entries.map((path) => join(root, path));
   for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
-    if (done.has(file)) continue;
-    done.add(file);
+    const source = relative(root, file).replaceAll('\\', '/');
+    if (declarations.has(source)) continue;
     const from = dirname(file);
-    const writeFile = (path, text) => {
-      write(join(folder, relative(outDir, path)), text);
+    const writeFile = (_, text) => {
+      declarations.set(source, text);
       for (const { fileName } of ts.preProcessFile(text).importedFiles)
         if (fileName.startsWith('.')) waiting.push(resolve(from, fileName.replace(/\.js$/, '.ts')));
     };
     // The last argument leaves out the check of the types, which the compiler otherwise does for each file.
     program.emit(program.getSourceFile(file), writeFile, undefined, true, undefined, true);
   }
+  for (const [source, text] of await withTexts(declarations))
+    write(join(folder, source.replace(/\.ts$/, '.d.ts')), text);
 }
 
 function write(path, content) {

@@ -1,4 +1,11 @@
-import { checkConnectorName, type FieldValues, field, OUTBOX_OPTIONS, readOptions } from '../../lib/adapter.ts';
+import {
+  checkConnectorName,
+  type Defaulted,
+  type FieldValues,
+  field,
+  OUTBOX_OPTIONS,
+  readOptions
+} from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type OutboxOptions } from '../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
@@ -86,7 +93,7 @@ export const WEBHOOK_OPTIONS = {
   ),
   publicOnly: field('boolean', false, 'Do not send to addresses of this machine and of private networks.'),
   ...LIMITS,
-  concurrency: { ...concurrency, default: 32 },
+  concurrency: { ...concurrency, default: 32 } as Defaulted<number>,
   ...OUTGOING_TLS_OPTIONS
 };
 

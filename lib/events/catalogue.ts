@@ -206,7 +206,7 @@ export type EventName = keyof typeof EVENTS;
 
 /** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
 export type BrokerEvents<Data = unknown> = {
-  readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields'], Data>;
+  readonly [E in keyof typeof EVENTS]: EventValue<(typeof EVENTS)[E]['fields'], Data>; // mapped from the table, for its texts
 };
 
 /** The events with a `$SYS` notice about a client. */

@@ -77,3 +77,70 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   error:
     'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed. Protocol errors of clients (`ProtocolError`) and connections that a listener has refused (`ConnectionRefused`) are reported, too.'
 };
+
+/** Descriptions of the fields of events: by `event field`, or by the name of the field where all other events have the same. */
+export const EVENT_FIELD_ABOUT: Readonly<Record<string, string>> = {
+  client: 'The client.',
+  'client.rejected client': 'The client; undefined if a listener has closed the connection.',
+  'message.publish client': 'The publisher; undefined if the message is from the app or the broker.',
+  'message.queued client': 'The receiver.',
+  'message.delivered client': 'The receiver.',
+  'message.acked client': 'The receiver.',
+  'message.dropped client':
+    'The receiver that does not get the message; undefined if no receiver gets it, or no member of a share group.',
+  'error client': 'The client that the error is about; undefined if there is none.',
+  listener: 'The listener.',
+  listeners: 'The listeners of the broker.',
+  'listener.exposed listeners': 'The listeners at which anyone may connect from other machines.',
+  'client.connack reasonCode':
+    'The reason code of the CONNACK as in MQTT 5.0: 0 if the client is accepted, otherwise 0x80 or above.',
+  'client.disconnected reasonCode': 'The reason code of the DISCONNECT sent or received; 0x80 if there was none.',
+  'client.rejected reasonCode':
+    'The reason code of the CONNACK or DISCONNECT as in MQTT 5.0; 0 if a listener has closed the connection.',
+  'client.connack why': 'The reason of a refusal, which is not sent to the client; undefined if there is none.',
+  'client.rejected why': 'The reason in words, for operators. It is not sent to the client.',
+  'client.rejected address': 'The remote address of the connection; undefined if it is not known.',
+  'client.rejected reason':
+    'The reason for which the connection ends, as in `client.disconnected`, or a reason of the listener.',
+  'client.disconnected reason': 'The reason for which the connection ended, a key of `DISCONNECT_REASONS`.',
+  'session.terminated reason': 'The reason for which the session ended, a key of `DISCONNECT_REASONS`.',
+  'message.dropped reason': 'The reason of the drop, a key of `DROP_REASONS`.',
+  'rule.disconnected reason': 'The reason for which the rule cannot run, in words.',
+  'streamRule.stopped reason': 'The error in words; undefined if the rule was stopped by a call or by its schedule.',
+  sessionPresent: 'True if an existing session was resumed.',
+  'bridge.connected sessionPresent': 'True if the remote server has resumed the session of the bridge.',
+  filter: 'The topic filter.',
+  'session.subscribed filter': 'The topic filter of the subscription.',
+  'session.unsubscribed filter': 'The topic filter of the subscription.',
+  requestedFilters:
+    'The topic filters that the client requested, if a hook has replaced them by `filter`; otherwise undefined.',
+  options: 'The options of the subscription.',
+  'client.subscribe options': 'The requested options of the subscription.',
+  results: 'The topic filters of the SUBSCRIBE in their order, each with its reason code.',
+  action: 'The operation that was decided about: `publish` or `subscribe`.',
+  topic: 'The topic name of the message or the will, or the topic filter.',
+  isAllowed: 'True if the client may do it.',
+  isCached: 'True if the decision was cached by the connection at an earlier request.',
+  isAccepted: 'True if the client had received a CONNACK with success.',
+  ban: 'The ban; `kind` and `who` name the clients.',
+  message: 'The message.',
+  qos: 'The QoS of the packet that was sent to the receiver.',
+  retain: 'The retain flag of the packet that was sent to the receiver.',
+  record: 'The kind of record that was added.',
+  source: 'The name of the source.',
+  error: 'The error.',
+  'source.reloaded error': 'The error for which the source could not be loaded; undefined if it was loaded.',
+  'bridge.disconnected error': 'The reason for which the connection was lost; undefined if the bridge was stopped.',
+  key: 'The name of the option in EMQX, such as `zone.external.max_inflight`.',
+  bridge: 'The name of the bridge.',
+  rule: 'The id of the rule.',
+  output: 'The output of the rule, as JSON.',
+  columns: 'The columns of the event, as JSON.',
+  params: 'The parameters of the action, as JSON.',
+  text: 'The line.',
+  'streams.warned text': 'A sentence that names the property.',
+  'store.upgraded text': 'The definitions that behave differently and the changes, in words.',
+  count: 'The number of definitions that behave differently in this release.',
+  alarm: 'The alarm.',
+  during: 'The operation that failed, in words.'
+};

@@ -41,176 +41,196 @@ export interface DropReasonEntry {
  * others are specific to embermq.
  */
 export const DISCONNECT_REASONS = {
-  normal: { about: 'The client sent DISCONNECT.', reasonCode: ReasonCode.success },
-  disconnect_with_will: {
+  normal: ending({ about: 'The client sent DISCONNECT.', reasonCode: ReasonCode.success }),
+  disconnect_with_will: ending({
     about: 'The client sent DISCONNECT with a reason code other than 0x00, so its will is published.',
     reasonCode: ReasonCode.disconnectWithWill
-  },
-  closed: { about: 'The client closed the connection without DISCONNECT.', reasonCode: ReasonCode.unspecifiedError },
-  keepalive_timeout: {
+  }),
+  closed: ending({
+    about: 'The client closed the connection without DISCONNECT.',
+    reasonCode: ReasonCode.unspecifiedError
+  }),
+  keepalive_timeout: ending({
     about: 'The client sent nothing for longer than its keep alive allows.',
     reasonCode: ReasonCode.keepAliveTimeout,
     errors: [ReasonCode.keepAliveTimeout]
-  },
-  connect_timeout: {
+  }),
+  connect_timeout: ending({
     about: 'The client was not accepted within `connectTimeout`.',
     reasonCode: ReasonCode.keepAliveTimeout,
     isRejection: true
-  },
-  idle_timeout: {
+  }),
+  idle_timeout: ending({
     about: 'The client sent nothing within `idleTimeout`.',
     reasonCode: ReasonCode.keepAliveTimeout,
     isRejection: true
-  },
-  protocol_error: {
+  }),
+  protocol_error: ending({
     about: 'The client violated the protocol or exceeded a limit.',
     reasonCode: ReasonCode.protocolError,
     isRejection: true
-  },
-  kicked: {
+  }),
+  kicked: ending({
     about: 'The application or an operator disconnected the client.',
     reasonCode: ReasonCode.administrativeAction
-  },
-  banned: {
+  }),
+  banned: ending({
     about:
       'The client was banned while it was connected (`banned.disconnect`, option `banDisconnects`). A DISCONNECT carries 0x87, because it cannot carry 0x8A.',
     reasonCode: ReasonCode.banned,
     isRejection: true
-  },
-  discarded: {
+  }),
+  discarded: ending({
     about: 'A connection with the same client id and Clean Start, or the application, ended the session.',
     reasonCode: ReasonCode.sessionTakenOver
-  },
-  takeovered: {
+  }),
+  takeovered: ending({
     about: 'Another connection with the same client id took over the session.',
     reasonCode: ReasonCode.sessionTakenOver
-  },
-  expired: {
+  }),
+  expired: ending({
     about: 'The session expiry interval passed after the disconnect.',
     reasonCode: ReasonCode.unspecifiedError
-  },
-  not_authorized: {
+  }),
+  not_authorized: ending({
     about: 'The client has no right to connect, or to do what it attempted.',
     reasonCode: ReasonCode.notAuthorized,
     isRejection: true,
     errors: [ReasonCode.notAuthorized, ReasonCode.badUserNameOrPassword]
-  },
-  expired_token: {
+  }),
+  expired_token: ending({
     about: 'The authentication of the client has expired (`expiresAt` of its approval, for example of a token).',
     reasonCode: ReasonCode.notAuthorized,
     isRejection: true
-  },
-  packet_too_large: {
+  }),
+  packet_too_large: ending({
     about: 'A packet is larger than the receiver accepts.',
     reasonCode: ReasonCode.packetTooLarge,
     isRejection: true,
     errors: [ReasonCode.packetTooLarge]
-  },
-  quota: {
+  }),
+  quota: ending({
     about:
       'More than `maxHeldBytes` of packets waited for a hook, or there was no room to queue a message of an MQTT 3.x client.',
     reasonCode: ReasonCode.quotaExceeded,
     isRejection: true
-  },
-  slow_consumer: {
+  }),
+  slow_consumer: ending({
     about: 'The client did not read for `slowConsumerTimeout`.',
     reasonCode: ReasonCode.quotaExceeded
-  },
-  store_failed: {
+  }),
+  store_failed: ending({
     about: 'A request of the client could not be persisted.',
     reasonCode: ReasonCode.serverUnavailable
-  },
-  source_failed: {
+  }),
+  source_failed: ending({
     about:
       'The hook or source that decides about the subscriptions of the client has failed. A DISCONNECT carries 0x89, because it cannot carry 0x88.',
     reasonCode: ReasonCode.serverUnavailable
-  },
-  server_shutting_down: { about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown },
-  reauthentication_failed: {
+  }),
+  server_shutting_down: ending({ about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown }),
+  reauthentication_failed: ending({
     about: 'The re-authentication of the client was refused.',
     reasonCode: ReasonCode.notAuthorized,
     isRejection: true
-  },
-  internal_error: {
+  }),
+  internal_error: ending({
     about: 'An internal error occurred, which the event `error` reports.',
     reasonCode: ReasonCode.implementationSpecificError
-  },
-  stream_error: {
+  }),
+  stream_error: ending({
     about: 'The stream of the connection failed, for example because the connection was reset.',
     reasonCode: ReasonCode.unspecifiedError
-  }
-} as const satisfies Record<string, DisconnectReasonEntry>;
+  })
+} as const;
 
 /** Reasons for which a message was dropped, for one receiver or for all. */
 export const DROP_REASONS = {
-  no_subscribers: {
+  no_subscribers: drop({
     about: 'No subscription matches the topic.',
     reasonCode: ReasonCode.noMatchingSubscribers,
     message: ['messages.dropped', 'messages.dropped.no_subscribers']
-  },
-  expired: {
+  }),
+  expired: drop({
     about: 'The Message Expiry Interval has passed.',
     delivery: ['delivery.dropped', 'delivery.dropped.expired', 'messages.expired'],
     message: ['messages.dropped', 'messages.dropped.expired', 'messages.expired']
-  },
-  queue_full: {
+  }),
+  queue_full: drop({
     about: 'The backlog of the session, or the buffer of `broker.messages`, reached its limit.',
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full'],
     message: ['messages.dropped', 'delivery.dropped.queue_full']
-  },
-  queue_cleared: { about: 'The app cleared the queue (`session.clearQueue`).', delivery: ['delivery.dropped'] },
-  total_queue_full: {
+  }),
+  queue_cleared: drop({ about: 'The app cleared the queue (`session.clearQueue`).', delivery: ['delivery.dropped'] }),
+  total_queue_full: drop({
     about: 'The backlogs of all sessions together reached their limit.',
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full']
-  },
-  qos0_msg: {
+  }),
+  qos0_msg: drop({
     about:
       'The QoS 0 message would have to be queued, which is disabled (`mqueueStoreQos0`, or memory is short); or it waited for a commit when its receiver disconnected.',
     delivery: ['delivery.dropped', 'delivery.dropped.qos0_msg']
-  },
-  too_large: {
+  }),
+  too_large: drop({
     about: 'The packet would be larger than the receiver accepts.',
     delivery: ['delivery.dropped', 'delivery.dropped.too_large']
-  },
-  no_local: {
+  }),
+  no_local: drop({
     about: 'The receiver published the message itself and subscribed with No Local.',
     delivery: ['delivery.dropped', 'delivery.dropped.no_local']
-  },
-  no_share_member: {
+  }),
+  no_share_member: drop({
     about: 'A share group has no member that may receive the message. Other subscribers may have received it.',
     message: ['delivery.dropped', 'delivery.dropped.no_share_member']
-  },
-  hook: { about: 'A `deliver` hook refused the message.', delivery: ['delivery.dropped', 'delivery.dropped.hook'] },
-  topic_invalid: {
+  }),
+  hook: drop({
+    about: 'A `deliver` hook refused the message.',
+    delivery: ['delivery.dropped', 'delivery.dropped.hook']
+  }),
+  topic_invalid: drop({
     about: 'The topic `$delayed/...` is not valid, or delayed messages are disabled.',
     reasonCode: ReasonCode.topicNameInvalid
-  },
-  not_authorized: {
+  }),
+  not_authorized: drop({
     about: 'The publisher has no right to publish it, or the receiver has no right to receive it.',
     reasonCode: ReasonCode.notAuthorized
-  },
-  slow_consumer: {
+  }),
+  slow_consumer: drop({
     about: 'The connection of the receiver was closed because it did not read.',
     delivery: ['delivery.dropped', 'delivery.dropped.slow_consumer']
-  },
-  session_terminated: { about: 'The session of the receiver ended.' },
-  not_retained: {
+  }),
+  session_terminated: drop({ about: 'The session of the receiver ended.' }),
+  not_retained: drop({
     about:
       'The message was delivered but not retained, because of `maxRetainedMessages`, `maxRetainedBytes`, `maxRetainedPayloadSize`, the space of the store, or because the feature `retainer` is stopped.',
     message: ['messages.not_retained']
-  },
-  quota: {
+  }),
+  quota: drop({
     about: 'There was no room to queue the message, so no receiver got it; or too many messages are delayed.',
     reasonCode: ReasonCode.quotaExceeded
-  },
-  store_failed: {
+  }),
+  store_failed: drop({
     about: 'The message would have to be persisted, and the store has failed.',
     reasonCode: ReasonCode.quotaExceeded
-  },
-  server_shutting_down: {
+  }),
+  server_shutting_down: drop({
     about: 'The broker stopped while the message was delayed or a hook was deciding about it.'
-  }
-} as const satisfies Record<string, DropReasonEntry>;
+  })
+} as const;
+
+/** A row of `DISCONNECT_REASONS`. Its type has the texts of the columns. */
+function ending(row: DisconnectReasonEntry): DisconnectReasonEntry {
+  return row;
+}
+
+/** A row of `DROP_REASONS`; with a reason code, it is known to have one. */
+function drop(
+  row: DropReasonEntry & { readonly reasonCode: number }
+): DropReasonEntry & Required<Pick<DropReasonEntry, 'reasonCode'>>;
+function drop(row: DropReasonEntry): DropReasonEntry;
+function drop(row: DropReasonEntry): DropReasonEntry {
+  return row;
+}
 
 /** The reason for which a connection or a session ended. */
 export type DisconnectReason = keyof typeof DISCONNECT_REASONS;
