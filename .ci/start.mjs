@@ -1,5 +1,5 @@
 // Runs a program that needs the built package: `node .ci/start.mjs FILE [ARGUMENT]...`. First builds `dist` if it is older than its sources, and
-// `dist-bench` if the program is in it. The build is a process of its own, so that the compiler does not stay in memory beside a broker. The program
+// `dist-bench` if the program is in it. The build is a separate process, so that the compiler does not stay in memory beside a broker. The program
 // runs in this process: it gets the signals, and no shell is needed.
 import { spawnSync } from 'node:child_process';
 import { join, resolve, sep } from 'node:path';

@@ -175,7 +175,7 @@ describe('The package file', () => {
     assert.deepEqual(optional.map(([name]) => name).sort(), peers.sort());
   });
 
-  it('has scripts of one command each, without syntax of a shell, so that they also run on Windows', () => {
+  it('names no script with syntax of a shell, which Windows does not have', () => {
     const { scripts } = packageJson;
     assert.ok(Object.keys(scripts).length > 10);
     assert.deepEqual(

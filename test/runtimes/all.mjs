@@ -1,4 +1,4 @@
-// Runs the smoke tests of this folder, each in a process of its own: `npm run smoke [-- DIST]`. `.ci/runtimes` runs them on Bun and Deno.
+// Runs the smoke tests of this folder, each in a separate process: `npm run smoke [-- DIST]`. `.ci/runtimes` runs them on Bun and Deno.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
