@@ -1,3 +1,6 @@
+// A flag is a row of a table: parsing, checks, help, pages and completion read the same rows. Values are gathered before
+// they are checked, because `serve` and `ctl` merge them with other sources first.
+
 import { parseArgs } from 'node:util';
 import { type Defaulted, documentedName, durationMs, type FieldType, nearest, readOptions } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
@@ -8,6 +11,8 @@ export interface FlagField<T = unknown> extends Defaulted<T> {
   readonly short?: string;
   /** The placeholder for the value in the help, such as `PORT`. Flags of the type boolean have none. */
   readonly value?: string;
+  /** Another name of the flag, which people may try first: `port` for `mqttPort`. */
+  readonly alsoAs?: string;
 }
 
 export type FlagTable = Readonly<Record<string, FlagField>>;
@@ -64,19 +69,23 @@ export function gatherFlags(
   table: FlagTable,
   args: readonly string[]
 ): { given: Record<string, unknown>; words: string[] } {
-  const names = new Map(Object.keys(table).map((name) => [spelledAsFlag(name), name]));
+  const names = new Map(
+    Object.entries(table).flatMap(([name, row]) => spellingsOf(name, row).map((spelling) => [spelling, name]))
+  );
   const options: Record<string, { type: 'string' | 'boolean'; short?: string; multiple: true }> = {};
-  for (const [name, { type, short }] of Object.entries(table)) {
-    options[spelledAsFlag(name).slice(2)] = {
+  for (const [spelling, name] of names) {
+    const { type, short } = table[name];
+    options[spelling.slice(2)] = {
       type: type === 'boolean' ? 'boolean' : 'string',
       multiple: true,
-      ...(short === undefined ? {} : { short })
+      ...(short === undefined || spelling !== spelledAsFlag(name) ? {} : { short })
     };
   }
   // in strict mode, parseArgs would refuse an unknown flag without a suggestion
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const given: Record<string, unknown> = {};
   const words: string[] = [];
+  const spelled = new Map<string, Spelled>(); // flags with two names, as given last
   let booleanFlag: string | undefined; // the boolean flag just before this token, which may be its value
   for (const token of tokens) {
     if (token.kind === 'positional') {
@@ -90,10 +99,35 @@ export function gatherFlags(
     const name = names.get(spelling);
     if (name === undefined || (isOff && table[name].type !== 'boolean'))
       throw unknownFlag(token.rawName, [...names.keys()]);
-    given[name] = flagValue(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
+    const value = flagValue(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
+    if (table[name].alsoAs !== undefined) {
+      const now = { spelling: token.rawName, value };
+      checkSame(spelled.get(name), now);
+      spelled.set(name, now);
+    }
+    given[name] = value;
     if (given[name] === true) booleanFlag = name;
   }
   return { given, words };
+}
+
+/** All long spellings of a flag, the documented one first. */
+export function spellingsOf(name: string, { alsoAs }: FlagField): string[] {
+  return [name, ...(alsoAs === undefined ? [] : [alsoAs])].map(spelledAsFlag);
+}
+
+/** Refuse a flag that is given by two names with different values. @throws InvalidInput FLAG_INVALID */
+function checkSame(before: Spelled | undefined, now: Spelled): void {
+  if (before === undefined || before.spelling === now.spelling || before.value === now.value) return;
+  const both = `${before.spelling} ${before.value} and ${now.spelling} ${now.value}`;
+  const message = `${both} set the same option to different values; remove one of them`;
+  throw new InvalidInput('FLAG_INVALID', now.spelling, 'one value', now.value, message);
+}
+
+/** A flag as it is written on the command line. */
+interface Spelled {
+  readonly spelling: string;
+  readonly value: unknown;
 }
 
 const SWITCH_VALUE = /^(true|false|on|off)$/;
@@ -162,7 +196,7 @@ export function describeFlags(table: FlagTable): string {
   const rows = Object.entries(table).map(([name, row]) => {
     const short = row.short === undefined ? '    ' : `-${row.short}, `;
     const value = row.type === 'boolean' ? '' : ` ${row.value ?? 'VALUE'}`;
-    return { left: `  ${short}${spelledAsFlag(name)}${value}`, right: row.about + shownDefault(row) };
+    return { left: `  ${short}${spellingsOf(name, row).join(', ')}${value}`, right: row.about + shownDefault(row) };
   });
   const width = Math.max(...rows.map(({ left }) => left.length)) + 2;
   return rows.map(({ left, right }) => `${left.padEnd(width)}${right}`).join('\n');

@@ -45,7 +45,9 @@ const ACTIONS = { check, stats, export: exportFolder, import: importFolder } as 
 /** `embermq store`: maintain the data folder of a broker that is not running. */
 export const store: Command = {
   summary: 'check, count, export and import the data folder of a broker',
-  help: () => `usage: embermq store check|stats|export|import DIR [flags]
+  help: () => `usage: embermq store check|stats DIR [flags]
+       embermq store export DIR > FILE
+       embermq store import DIR < FILE
 
 DIR is the data folder of a broker that has stopped (serve --data-dir DIR).
 
@@ -77,6 +79,10 @@ ${describeFlags(STORE_FLAGS)}`,
           ? '--scratch needs a folder'
           : `--scratch is only for reading, not for ${flags.repair ? 'check --repair' : 'import'}`
       );
+    if (name === 'import' && shell.stdin.isTTY === true) {
+      const message = `store import reads a file of store export or ctl backup from standard input: ${usageOf(name, folder)}`;
+      throw new InvalidInput('OPTION_MISSING', 'FILE', 'a file as standard input', 'a terminal', message);
+    }
     try {
       return await runAction(name, folder, flags, shell);
     } catch (error) {
@@ -123,9 +129,14 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof ACTIO
       'DIR',
       'one folder',
       more,
-      `store ${name} needs one folder: store ${name} DIR`
+      `store ${name} needs one folder: ${usageOf(name)}`
     );
   return [name as keyof typeof ACTIONS, folder];
+}
+
+function usageOf(name: string, folder = 'DIR'): string {
+  const files: Readonly<Record<string, string>> = { export: ' > FILE', import: ' < FILE' };
+  return `embermq store ${name} ${folder}${files[name] ?? ''}`;
 }
 
 /**

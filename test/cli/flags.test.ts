@@ -62,6 +62,18 @@ describe('readFlags', () => {
     });
   });
 
+  it('reads a flag by its other name, and refuses two names with different values', () => {
+    const table = { mqttPort: flag('integer', 1, 'a port', { alsoAs: 'port', value: 'PORT' }) };
+    assert.deepEqual(readFlags(table, ['--port', '2']).values, { mqttPort: 2 });
+    assert.deepEqual(readFlags(table, ['--port=2', '--mqtt-port', '2']).values, { mqttPort: 2 });
+    assert.deepEqual(readFlags(table, ['--port', '2', '--port', '3']).values, { mqttPort: 3 });
+    assert.throws(() => readFlags(table, ['--mqtt-port', '2', '--port', '3']), {
+      code: 'FLAG_INVALID',
+      message: '--mqtt-port 2 and --port 3 set the same option to different values; remove one of them'
+    });
+    assert.match(describeFlags(table), /^ +--mqtt-port, --port PORT {2}a port \[1\]$/);
+  });
+
   it('treats everything after -- as words', () => {
     assert.deepEqual(readFlags(TABLE, ['--', '-r']).words, ['-r']);
   });

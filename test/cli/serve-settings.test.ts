@@ -64,6 +64,23 @@ describe('options of serve', () => {
     });
   });
 
+  it('takes --port, and "port" in the config file, for the port of MQTT over TCP', async () => {
+    const portOf = async (...given: Parameters<typeof read>) => outlined((await read(...given)).listeners)[0];
+    assert.deepEqual(await portOf(['--port', '1884']), ['tcp', 'mqtt', '127.0.0.1', 1884]);
+    assert.deepEqual(await portOf(['--port=1884', '--mqtt-port=1884']), ['tcp', 'mqtt', '127.0.0.1', 1884]);
+    assert.deepEqual(await portOf([], { file: { port: 1885 } }), ['tcp', 'mqtt', '127.0.0.1', 1885]);
+    assert.deepEqual(await portOf(['--port', '1886'], { file: { port: 1885 } }), ['tcp', 'mqtt', '127.0.0.1', 1886]);
+    await assert.rejects(read(['--port', '1884', '--mqtt-port', '1885']), {
+      code: 'FLAG_INVALID',
+      message: '--port 1884 and --mqtt-port 1885 set the same option to different values; remove one of them'
+    });
+    await assert.rejects(read([], { file: { port: 1, mqttPort: 2 } }), {
+      code: 'CONFIG_INVALID',
+      message: /"mqttPort" and "port" are the same option; remove one of them/
+    });
+    await assert.rejects(read(['--port', 'x']), { message: /^--mqtt-port: expected a port from 0 to 65535/ });
+  });
+
   it('lets more web pages connect over WebSocket with wsOrigins, and names the flag if it is invalid [OPTION_INVALID]', async () => {
     const isLetIn = async (origin: string, args: string[], more: Parameters<typeof read>[1] = {}) => {
       const { listeners } = await read(args, more);

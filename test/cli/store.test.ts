@@ -248,13 +248,29 @@ describe('store', () => {
     }
   });
 
+  it('does not wait for a person to type an import, but shows how to name the file', async () => {
+    const folder = newFolder();
+    const shell = testShell();
+    shell.stdin.isTTY = true;
+    assert.equal(await runCommand(['store', 'import', folder], shell), 2);
+    assert.equal(
+      shell.err(),
+      `embermq: store import reads a file of store export or ctl backup from standard input: embermq store import ${folder} < FILE\n`
+    );
+    assert.equal(existsSync(folder), false);
+    await runCommand(['help', 'store'], shell);
+    assert.match(shell.out(), /store import DIR < FILE\n/);
+  });
+
   it('refuses unknown actions and arguments', async () => {
     const wrong: [string[], RegExp][] = [
       [[], /store needs one of check, stats, export, import/],
       [['chek', 'x'], /did you mean "check"\?/],
       [['check'], /store check needs one folder/],
       [['check', ''], /store check needs one folder/],
-      [['check', 'a', 'b'], /store check needs one folder/],
+      [['check', 'a', 'b'], /store check needs one folder: embermq store check DIR\n/],
+      [['import', 'a', 'b'], /store import needs one folder: embermq store import DIR < FILE\n/],
+      [['export'], /store export needs one folder: embermq store export DIR > FILE\n/],
       [['check', 'a', '--repare'], /did you mean --repair\?/],
       [['stats', 'a', '--repair'], /--repair is for store check, not stats/]
     ];

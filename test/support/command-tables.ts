@@ -4,7 +4,7 @@ import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
 import { CONNECTION_FLAGS } from '../../adapters/cli/ctl/ctl.ts';
 import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
-import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
+import { type FlagTable, spelledAsFlag, spellingsOf } from '../../adapters/cli/flags.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
 import { STORE_FLAGS } from '../../adapters/cli/store.ts';
@@ -29,8 +29,9 @@ function without(table: FlagTable, others: FlagTable): FlagTable {
 }
 
 function flags(table: FlagTable): string {
-  const rows = Object.entries(table).map(([name, { type, value, short, default: fallback, unit, about }]) => {
-    const spelled = spelledAsFlag(name) + (type === 'boolean' ? '' : ` ${value}`);
+  const rows = Object.entries(table).map(([name, row]) => {
+    const { type, value, short, default: fallback, unit, about } = row;
+    const spelled = spellingsOf(name, row).join(', ') + (type === 'boolean' ? '' : ` ${value}`);
     const isMs = value === 'SECONDS' && unit !== 's';
     const isUnset = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0);
     const shown =

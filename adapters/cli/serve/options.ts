@@ -17,7 +17,7 @@ const FILE = { value: 'FILE', check: notEmpty('a file') };
 /** The options of the command. Each is a flag, a key of the config file and an environment variable. */
 export const SERVE_OPTIONS = {
   host: flag('string', '127.0.0.1', 'address to bind to', { value: 'ADDRESS', check: notEmpty('an address') }),
-  mqttPort: port(1883, 'MQTT over TCP'),
+  mqttPort: port(1883, 'MQTT over TCP', { alsoAs: 'port', aliases: ['port'] }),
   mqttsPort: port('off', 'MQTT over TLS; with --cert and --key 8883, unless --wss-port is given'),
   wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
   wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
@@ -190,8 +190,12 @@ const STRUCTURED = {
 /** All options of the library that are not functions. */
 export const LIBRARY_OPTIONS: FlagTable = { ...ZONE_OPTIONS, ...BROKER_OPTIONS, ...STRUCTURED };
 
-function port(value: Port, about: string) {
-  return flag('object', value, `${about}; 0: any free port, off: none`, { check: checkPort, value: 'PORT' });
+function port(
+  value: Port,
+  about: string,
+  more: { readonly alsoAs?: string; readonly aliases?: readonly string[] } = {}
+) {
+  return flag('object', value, `${about}; 0: any free port, off: none`, { check: checkPort, value: 'PORT', ...more });
 }
 
 /** Check the origins like a listener, so that the error names the flag. */
