@@ -8,20 +8,42 @@
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const PRIMITIVES = { string: 'string', integer: 'number', number: 'number', boolean: 'boolean', null: 'null' };
 
+/** The texts of the members of operations. */
+const COLUMNS = {
+  params: 'The values in the path.',
+  query: 'The parameters behind the path.',
+  body: 'The body, sent as JSON.',
+  data: 'The data of the answer.',
+  isPaged: 'The answer is a page of a list.'
+};
+
 /** Write the declarations. @param name of the interface with the operations */
 export function typesOf(document, name) {
-  const { Fault: _, Meta: __, ...records } = document.components.schemas;
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  const { paths, components } = described(document, document.components.schemas);
+  const { Fault: _, Meta: __, ...records } = components.schemas;
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
     METHODS.filter((method) => answerOf(methods[method]) !== undefined).map((method) =>
       member(`${method.toUpperCase()} ${path}`, block(operationType(methods[method])), methods[method].summary)
     )
   );
   return [
     '// Written from the operations by `node .ci/write-types`, and not in git.',
-    ...Object.entries(records).map(([title, schema]) => `export interface ${title} ${typeOf(schema)}`),
+    ...Object.entries(records).map(
+      ([title, schema]) => `${comment(schema.description)}export interface ${title} ${typeOf(schema)}`
+    ),
     `/** ${document.info.title}: its operations, and what they get and give. */\nexport interface ${name} ${block(operations)}`,
     ''
   ].join('\n\n');
+}
+
+/** A copy of a part of the document, in which references have the descriptions of their targets, and lists those of their entries. */
+function described(part, schemas) {
+  if (typeof part !== 'object' || part === null) return part;
+  if (Array.isArray(part)) return part.map((one) => described(one, schemas));
+  const copy = Object.fromEntries(Object.entries(part).map(([name, one]) => [name, described(one, schemas)]));
+  if (copy.$ref !== undefined) copy.description ??= schemas[copy.$ref.split('/').at(-1)]?.description;
+  if (copy.type === 'array') copy.description ??= copy.items?.description;
+  return copy;
 }
 
 /** The schema of the answer. @returns undefined for streams of events, which are not read with the client */
@@ -44,12 +66,18 @@ function operationType(operation) {
   const data = schema.properties?.code === undefined ? schema : schema.properties.data;
   const isOptional = data !== undefined && data !== schema && !schema.required.includes('data');
   const members = [];
-  if (params.length > 0) members.push(`params: ${typeOf(properties(params))};`);
-  if (query.length > 0) members.push(`query${mark(query.some((one) => one.required))}: ${typeOf(properties(query))};`);
+  const add = (name, type, isRequired = true) => members.push(member(name, type, COLUMNS[name], isRequired));
+  if (params.length > 0) add('params', typeOf(properties(params)));
+  if (query.length > 0)
+    add(
+      'query',
+      typeOf(properties(query)),
+      query.some((one) => one.required)
+    );
   if (requestBody !== undefined)
-    members.push(`body${mark(requestBody.required)}: ${typeOf(requestBody.content['application/json'].schema)};`);
-  members.push(`data: ${data === undefined ? 'undefined' : typeOf(data)}${isOptional ? ' | undefined' : ''};`);
-  if (schema.properties?.meta !== undefined) members.push('isPaged: true;');
+    add('body', typeOf(requestBody.content['application/json'].schema), requestBody.required);
+  add('data', `${data === undefined ? 'undefined' : typeOf(data)}${isOptional ? ' | undefined' : ''}`);
+  if (schema.properties?.meta !== undefined) add('isPaged', 'true');
   return members;
 }
 
@@ -79,9 +107,12 @@ function objectType({ properties, required = [], additionalProperties }) {
 }
 
 function member(name, type, about, isRequired = true) {
-  const comment = about === undefined ? '' : `/** ${about.replaceAll('*/', '*\\/')} */\n`;
   const key = /^[\p{L}_$][\w$]*$/u.test(name) ? name : quoted(name);
-  return `${comment}${key}${mark(isRequired)}: ${type};`;
+  return `${comment(about)}${key}${mark(isRequired)}: ${type};`;
+}
+
+function comment(about) {
+  return about === undefined ? '' : `/** ${about.replaceAll('*/', '*\\/')} */\n`;
 }
 
 function block(members) {

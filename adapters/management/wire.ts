@@ -149,12 +149,17 @@ interface RecordWriter<R> {
 /**
  * Make the writer of the records of a kind.
  * @param title of the schema, for documents
+ * @param about its description
  * @param names the fields of the library by their names in the interface; the first one has a value in every record
  */
-export function writer<R extends AnyRecord>(title: string, names: ReadonlyMap<string, string>): RecordWriter<R> {
+export function writer<R extends AnyRecord>(
+  title: string,
+  about: string,
+  names: ReadonlyMap<string, string>
+): RecordWriter<R> {
   const properties = [...names].map(([wire, field]) => [wire, FIELDS[field].schema] as const);
   return {
-    schema: componentOf(title, Object.fromEntries(properties)),
+    schema: componentOf(title, about, Object.fromEntries(properties)),
     write: textWriter(names as ReadonlyMap<string, keyof R>)
   };
 }

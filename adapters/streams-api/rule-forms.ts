@@ -34,20 +34,24 @@ const ACTION = anyObject(
 const OPTIONS = anyObject(
   'Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults'
 );
+const DESCRIPTIVE = {
+  name: optional(text('A name for people')),
+  version: optional(text('A version for people')),
+  tags: optional(listOf(text(), 'Words for finding rules'))
+};
 const FIELDS = {
   options: optional(OPTIONS),
   triggered: optional(flag('True if it is started', { default: true })),
-  name: optional(text('A name for people')),
-  version: optional(text('A version for people')),
-  tags: optional(listOf(text(), 'Words for finding rules')),
+  ...DESCRIPTIVE,
   temp: optional(flag('True if the rule is not persisted', { default: false }))
 };
+const ID = text('The identifier');
 const SQL = text('The query: one SELECT');
 const ACTIONS = listOf(ACTION, 'The targets of the results', { minItems: 1 });
 
 /** The body of a new rule. */
 export const NEW_RULE = objectOf({
-  id: text('The identifier'),
+  id: ID,
   sql: SQL,
   actions: ACTIONS,
   ...FIELDS
@@ -60,23 +64,19 @@ export const CHANGED_RULE = objectOf({
   ...FIELDS
 });
 /** A rule, in answers. */
-export const RULE = componentOf('Rule', {
+export const RULE = componentOf('Rule', 'A rule', {
   triggered: flag('True if it runs after a start of the service'),
-  id: text(),
-  sql: text(),
-  actions: listOf(anyObject()),
+  id: ID,
+  sql: SQL,
+  actions: listOf(anyObject(), 'The sinks, each by its type, with their properties'),
   options: anyObject('All options, with their defaults'),
-  name: optional(text()),
-  version: optional(text()),
-  tags: optional(listOf(text()))
+  ...DESCRIPTIVE
 });
 /** A row of the list of rules. */
-export const RULE_ROW = componentOf('RuleRow', {
-  id: text(),
+export const RULE_ROW = componentOf('RuleRow', 'A rule, in lists', {
+  id: ID,
   status: text('`Running`, or `Stopped: REASON`'),
-  name: optional(text()),
-  version: optional(text()),
-  tags: optional(listOf(text()))
+  ...DESCRIPTIVE
 });
 /** The metrics of a running rule. */
 export const METRICS = recordOf(anyOf([number(), text()]), 'Metrics by KIND_NAME_INDEX_METRIC');

@@ -6,12 +6,11 @@ import type { Ruleset, StreamConfigEntry } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 import { check, componentOf, optional, recordOf, text } from '../rest/kit/index.ts';
 
-const TEXTS = recordOf(text());
-
-export const RULESET = componentOf('Ruleset', {
-  streams: optional(TEXTS),
-  tables: optional(TEXTS),
-  rules: optional(TEXTS),
+/** Definitions by name, in exports and imports. */
+export const RULESET = componentOf('Ruleset', 'Definitions by name', {
+  streams: optional(recordOf(text(), 'The statements of streams, by name')),
+  tables: optional(recordOf(text(), 'The statements of tables, by name')),
+  rules: optional(recordOf(text(), 'The rules as JSON, by id')),
   sourceConfig: optional(recordOf(text(), 'Sections by name as JSON, by the type of their sources')),
   connectionConfig: optional(recordOf(text(), 'Connections by id as JSON, by their type')),
   Schema: optional(recordOf(text(), 'Schemas with type, name and content as JSON'))

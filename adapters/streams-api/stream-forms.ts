@@ -3,8 +3,8 @@ import type { StreamKind } from '../../lib/index.ts';
 import { anyObject, anyOf, componentOf, integer, listOf, optional, text } from '../rest/kit/index.ts';
 
 /** A stream or a table, in answers. */
-export const STREAM = componentOf('Stream', {
-  Name: text(),
+export const STREAM = componentOf('Stream', 'A stream or a table', {
+  Name: text('The name'),
   StreamFields: anyOf(
     [listOf(anyObject()), Type.Null()],
     'The columns with FieldType and Name; null: it has no schema'

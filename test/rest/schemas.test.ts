@@ -43,10 +43,11 @@ describe('Schemas made from fields', () => {
   });
 
   it('requires the properties of an object that are not optional', () => {
-    const user = componentOf('User', { name: text(), tags: optional(listOf(text(), 'Words')) });
+    const user = componentOf('User', 'A user', { name: text(), tags: optional(listOf(text(), 'Words')) });
     assert.deepEqual(json(user), {
       type: 'object',
       title: 'User',
+      description: 'A user',
       required: ['name'],
       properties: { name: { type: 'string' }, tags: { type: 'array', items: { type: 'string' }, description: 'Words' } }
     });

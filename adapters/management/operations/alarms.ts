@@ -6,15 +6,21 @@ import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 
 const time = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
-const DETAILS = componentOf('AlarmDetails', {
+const DETAILS = componentOf('AlarmDetails', 'The condition of an alarm', {
   severity: text('notice, warning, error or critical'),
   title: text('A few words'),
   summary: text('A description of the condition and its remedy'),
   timestamp: time('When the alarm was raised')
 });
 const ID = text('The condition, for example descriptors_short:tcp:1883');
-const PRESENT = listOf(componentOf('PresentAlarm', { id: ID, desc: DETAILS }));
-const PAST = listOf(componentOf('PastAlarm', { id: ID, desc: DETAILS, clear_at: time('When it was cleared') }));
+const PRESENT = listOf(componentOf('PresentAlarm', 'An alarm whose condition lasts', { id: ID, desc: DETAILS }));
+const PAST = listOf(
+  componentOf('PastAlarm', 'An alarm whose condition has ended', {
+    id: ID,
+    desc: DETAILS,
+    clear_at: time('When it was cleared')
+  })
+);
 
 /** Alarms of the examples. */
 const LOW_PRESSURE = {

@@ -40,7 +40,7 @@ const UPDATE = objectOf({
 /** The original products ignore a secret. */
 const ORIGINAL_UPDATE = objectOf({ secret: optional(any()), ...CHANGE });
 
-const SHOWN = componentOf('Application', {
+const SHOWN = componentOf('Application', 'An application that may use the management interface', {
   app_id: text('The id'),
   name: text('The name for people'),
   desc: text('A description'),

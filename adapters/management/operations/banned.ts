@@ -54,7 +54,7 @@ const OF_CLIENT = objectOf({
     text('Only the ban that refuses the client with this IP address, which a banned network may contain')
   )
 });
-const SHOWN = componentOf('Ban', {
+const SHOWN = componentOf('Ban', 'A ban', {
   who: text('The client id, the user name, or the IP address or network'),
   as: AS,
   by: text('The author of the ban'),

@@ -43,16 +43,20 @@ export const CONDITIONS = objectOf({
 const ORIGINAL_CONDITIONS = objectOf({
   ...CONDITIONS.properties,
   proto_name: optional(text('The protocol')),
-  proto_ver: optional(integer())
+  proto_ver: optional(integer('The version of the protocol: 3, 4 or 5'))
 });
 
 const NAMES = recordNames('client', 'later');
 /** The schema of the record of a client, and its writer. */
-export const { schema: CLIENT, write } = writer<ClientRecord>('Client', NAMES);
+export const { schema: CLIENT, write } = writer<ClientRecord>(
+  'Client',
+  'A client: its session and its connection',
+  NAMES
+);
 const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: LATER, data: listOf(CLIENT) } as const;
 const CACHE = listOf(
-  componentOf('CachedDecision', {
+  componentOf('CachedDecision', 'A decision about the rights of a client that its connection has cached', {
     access: oneOf(['publish', 'subscribe'], 'The action that was checked'),
     topic: text('The topic name or topic filter'),
     result: oneOf(['allow', 'deny'], 'The answer'),

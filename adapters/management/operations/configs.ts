@@ -13,7 +13,7 @@ import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
 
-const VALUE = anyOf([text(), number(), flag()]);
+const VALUE = anyOf([text(), number(), flag()], 'The value; "": none');
 const CONFIG = objectOf({
   key: text('Documented name of the option: "zone.external.max_inflight"'),
   value: anyOf([text(), number(), flag()], 'Present value, as it can be sent back; "": none'),

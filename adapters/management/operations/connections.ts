@@ -10,7 +10,7 @@ import { writer } from '../wire.ts';
 
 const NAMES = recordNames('connection', 'earlier');
 /** The connected clients, under the field names of a connection. */
-const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', NAMES);
+const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', 'A connection of a client', NAMES);
 const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(CONNECTION) } as const;
 

@@ -240,7 +240,10 @@ const LOGIN = objectOf({
   password: PASSWORD,
   is_superuser: IS_SUPERUSER
 });
-const STORED_LOGIN = componentOf('Login', { ...LOGIN.properties, password: HASH });
+const STORED_LOGIN = componentOf('Login', 'A user name with the hash of its password', {
+  ...LOGIN.properties,
+  password: HASH
+});
 const OPERATOR = { login: 'operator', password: HASH_EXAMPLE, is_superuser: false };
 type Login = Static<typeof LOGIN>;
 

@@ -30,7 +30,7 @@ const INDEX: Operation = operation({
   path: '/',
   descr: 'List all operations',
   data: listOf(
-    componentOf('Operation', {
+    componentOf('Operation', 'An operation of the interface', {
       name: text('Name of the operation; some operations share one'),
       method: oneOf(['GET', 'POST', 'PUT', 'DELETE'], 'Method of the request'),
       path: text('Path behind the prefix; parameters begin with a colon'),

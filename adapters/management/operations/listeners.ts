@@ -6,7 +6,7 @@ import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
 
 const DATA = listOf(
-  componentOf('Listener', {
+  componentOf('Listener', 'A listener of the broker', {
     protocol: text(
       'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
     ),

@@ -53,7 +53,7 @@ const UNSUBSCRIBE = objectOf({ topic: topics.topic, ...SUBSCRIBER });
 
 /** The entry as far as it was valid. Invalid parts of a request are echoed unchanged. */
 const ENTRY_RESULTS = listOf(
-  componentOf('EntryResult', {
+  componentOf('EntryResult', 'The result of an entry of a batch', {
     clientid: optional(any('', { documented: { in: LATER, as: text('The client id of the entry') } })),
     client_id: optional(any('', { documented: { in: EARLIER, as: text('The client id of the entry') } })),
     topic: optional(any('', { documented: { as: text('The topic or topics of the entry') } })),

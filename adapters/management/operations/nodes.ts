@@ -12,7 +12,7 @@ const COMMON = {
   otp_release: text('Version of the runtime'),
   node_status: oneOf(['Running', 'Stopped'], 'Status of the node')
 };
-const BROKER = componentOf('Broker', {
+const BROKER = componentOf('Broker', 'The broker', {
   node: optional(text('Name of the node; absent when the earlier revision looks one up')),
   ...COMMON,
   sysdescr: text('Description of the broker'),
@@ -30,12 +30,12 @@ const NODE = {
   process_available: integer('Maximum number of sessions; 0: unlimited'),
   process_used: integer('Number of sessions')
 };
-const LISTED_NODE = componentOf('ListedNode', {
+const LISTED_NODE = componentOf('ListedNode', 'The node of the broker, in lists', {
   ...NODE,
   memory_total: text('Memory that the runtime has allocated: "512.00M"'),
   memory_used: text('Memory in use: "256.00M"')
 });
-const ONE_NODE = componentOf('Node', {
+const ONE_NODE = componentOf('Node', 'The node of the broker', {
   ...NODE,
   memory_total: integer('Bytes that the runtime has allocated'),
   memory_used: integer('Bytes in use')

@@ -37,7 +37,12 @@ function defineForAllNodes(row: Operation, { field, ...names }: NonNullable<Oper
     ctl: undefined,
     ...names,
     path: row.path.replace(/(\/nodes)?\/:node/, ''),
-    data: listOf(objectOf({ node: text('Name of the node'), [field]: row.data as TSchema })),
+    data: listOf(
+      objectOf({
+        node: text('Name of the node'),
+        [field]: { ...row.data, description: `The ${field} of the node` } as TSchema
+      })
+    ),
     example: data === undefined ? {} : { data: [{ node: NODE, [field]: data }] },
     run: async (context, input) => [{ node: context.broker.settings.node, [field]: await row.run(context, input) }]
   };

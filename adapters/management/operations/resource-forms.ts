@@ -4,13 +4,17 @@ import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/i
 import { anyObject, componentOf, flag, integer, listOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import type { Context } from '../operation.ts';
 
-const LOCALIZED = componentOf('LocalizedText', { en: text(), zh: text() });
+/** A text for display, in answers. */
+export const LOCALIZED = componentOf('LocalizedText', 'A text in two languages', {
+  en: text('In English'),
+  zh: text('In Chinese')
+});
 const PARAMS = anyObject(
   'The parameters by name. Each has type, title and description, and may have required, default, enum, secret and more'
 );
 
 /** A kind of actions, in answers. */
-export const ACTION = componentOf('RuleAction', {
+export const ACTION = componentOf('RuleAction', 'A kind of actions of rules', {
   name: text('The name'),
   app: text('The provider'),
   for: text('The events that it is meant for; $any: all'),
@@ -22,7 +26,7 @@ export const ACTION = componentOf('RuleAction', {
 });
 
 /** A type of resources, in answers. */
-export const RESOURCE_TYPE = componentOf('ResourceType', {
+export const RESOURCE_TYPE = componentOf('ResourceType', 'A type of resources', {
   name: text('The name'),
   provider: text('The provider'),
   params: PARAMS,
@@ -42,16 +46,21 @@ const RESOURCE_FIELDS = {
 };
 
 /** A resource, in lists. */
-export const RESOURCE = componentOf('Resource', RESOURCE_FIELDS);
+export const RESOURCE = componentOf(
+  'Resource',
+  'A resource of rules: a target that several actions can use',
+  RESOURCE_FIELDS
+);
 
 /** A resource that is looked up. */
-export const RESOURCE_WITH_STATUS = componentOf('ResourceWithStatus', {
+export const RESOURCE_WITH_STATUS = componentOf('ResourceWithStatus', 'A resource of rules, with its status', {
   ...RESOURCE_FIELDS,
   status: listOf(
-    componentOf('ResourceStatus', {
+    componentOf('ResourceStatus', 'The status of a resource on a node', {
       node: text('Name of the node'),
       is_alive: flag('True if its target can be reached at present')
-    })
+    }),
+    'The status on each node'
   )
 });
 

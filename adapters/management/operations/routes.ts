@@ -5,7 +5,7 @@ import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 
 const DATA = listOf(
-  componentOf('Route', {
+  componentOf('Route', 'A topic filter with subscriptions', {
     topic: text('Topic filter, without a share prefix'),
     node: text('Name of the node that has the subscribers')
   })

@@ -6,24 +6,24 @@ import type { Context } from '../operation.ts';
 const NODE = text('Name of the node');
 const CREATED = integer('When it was created, in milliseconds since 1970');
 
-const ACTION_METRICS = componentOf('RuleActionMetrics', {
+const ACTION_METRICS = componentOf('RuleActionMetrics', 'The counters of an action of a rule', {
   node: NODE,
   success: integer('Runs that have succeeded'),
   failed: integer('Runs that have failed'),
   taken: integer('Runs that have begun'),
   waiting: optional(integer('Number of entries in its own queue; what is sent to a resource waits there'))
 });
-const RULE_ACTION = componentOf('ActionOfRule', {
+const RULE_ACTION = componentOf('ActionOfRule', 'An action of a rule', {
   id: text('The id'),
   name: text('The name of the action'),
   params: anyObject('The parameters as they were given, with ****** for secrets'),
-  metrics: listOf(ACTION_METRICS),
+  metrics: listOf(ACTION_METRICS, 'The counters, an entry for each node'),
   last_error: optional(
     text('Why its last run, or the last delivery to its target or resource, has failed; absent after a success')
   ),
   fallbacks: listOf(anyObject(), 'The actions that run if this one has failed, in the same form')
 });
-const RULE_METRICS = componentOf('RuleMetrics', {
+const RULE_METRICS = componentOf('RuleMetrics', 'The counters of a rule', {
   node: NODE,
   matched: integer('Events of the topics of the rule'),
   speed: number('Matched events per second, in the last 10 seconds'),
@@ -36,7 +36,7 @@ const RULE_METRICS = componentOf('RuleMetrics', {
 });
 
 /** A rule, in answers. */
-export const RULE = componentOf('Rule', {
+export const RULE = componentOf('Rule', 'A rule', {
   id: text('The id'),
   rawsql: text('The statement'),
   for: listOf(text(), 'The topics of FROM, in their order'),
@@ -52,12 +52,12 @@ export const RULE = componentOf('Rule', {
     'idle: it is disabled; connected: events reach it; disconnected: it does not work, see "reason"'
   ),
   reason: optional(text('Why it does not work')),
-  metrics: listOf(RULE_METRICS),
-  actions: listOf(RULE_ACTION)
+  metrics: listOf(RULE_METRICS, 'The counters, an entry for each node'),
+  actions: listOf(RULE_ACTION, 'The actions, in their order')
 });
 
 /** An action of a request. */
-export const GIVEN_ACTION = componentOf('GivenRuleAction', {
+export const GIVEN_ACTION = componentOf('GivenRuleAction', 'An action of a request', {
   name: text('The name of the action'),
   params: optional(anyObject('The parameters')),
   fallbacks: optional(listOf(anyObject(), 'Actions in the same form, which run in this order if the action has failed'))

@@ -1,15 +1,23 @@
 import type { RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { anyObject, componentOf, listOf, objectOf, text } from '../../rest/kit/index.ts';
+import { anyObject, componentOf, listOf, text } from '../../rest/kit/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
-import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './resource-forms.ts';
+import {
+  ACTION,
+  LOCALIZED,
+  RESOURCE,
+  RESOURCE_TYPE,
+  shownAction,
+  shownResource,
+  shownResourceType
+} from './resource-forms.ts';
 
-const EVENT = componentOf('RuleEvent', {
+const EVENT = componentOf('RuleEvent', 'A topic from which rules select', {
   event: text('The topic of the event after FROM; $events/message_publish stands for topics of messages'),
-  title: objectOf({ en: text(), zh: text() }),
-  description: objectOf({ en: text(), zh: text() }),
+  title: LOCALIZED,
+  description: LOCALIZED,
   test_columns: anyObject('Columns, with their values in a test'),
   columns: listOf(text(), 'The columns'),
   sql_example: text('A statement')

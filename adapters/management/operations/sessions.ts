@@ -9,7 +9,7 @@ import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 
 const NAMES = recordNames('session', 'earlier');
-const { schema: SESSION, write } = writer<SessionRecord>('Session', NAMES);
+const { schema: SESSION, write } = writer<SessionRecord>('Session', 'A session, with or without a connection', NAMES);
 const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(SESSION) } as const;
 

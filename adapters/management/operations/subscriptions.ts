@@ -29,8 +29,12 @@ const NONE = objectOf({});
 type Conditions = Static<typeof OF_ALL>;
 
 const WRITERS = {
-  earlier: writer<SubscriptionRecord>('Subscription', recordNames('subscription', 'earlier')),
-  later: writer<SubscriptionRecord>('Subscription', recordNames('subscription', 'later'))
+  earlier: writer<SubscriptionRecord>(
+    'Subscription',
+    'A subscription of a client',
+    recordNames('subscription', 'earlier')
+  ),
+  later: writer<SubscriptionRecord>('Subscription', 'A subscription of a client', recordNames('subscription', 'later'))
 };
 
 function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionRecord) => string {

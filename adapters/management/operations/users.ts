@@ -73,7 +73,7 @@ export const USERS: readonly Operation[] = [
         { username: 'bob', tags: 'viewer' }
       ]
     },
-    data: listOf(componentOf('User', { username: USERNAME, tags: TAGS })),
+    data: listOf(componentOf('User', 'A user of the management interface', { username: USERNAME, tags: TAGS })),
     run: ({ broker }) => [...broker.users].map(({ name, tags }) => ({ username: name, tags }))
   }),
   operation({

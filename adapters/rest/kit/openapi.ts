@@ -6,6 +6,7 @@ import * as Type from 'typebox';
 import type { Json, OpenApiDocument } from '../document.ts';
 import { DocumentSchemas } from './document-schemas.ts';
 import { type Example, exampleOf, type Operation, type RevisionOf } from './operation.ts';
+import { pathParameterAbout } from './path-parameters.ts';
 
 /** The parts of a document that only one interface has. @typeParam M see `Operation` */
 export interface DocumentStyle<M = unknown> {
@@ -96,13 +97,12 @@ function operationObject<M>(row: Operation<M>, style: DocumentStyle<M>, schemas:
 }
 
 function pathParameters({ path }: Operation, example: Example | undefined): Json[] {
-  return [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: TEXT,
-    ...shown(example?.params?.[name])
-  }));
+  return path.split('/').flatMap((segment, at, segments) => {
+    if (!segment.startsWith(':')) return [];
+    const name = segment.slice(1);
+    const description = pathParameterAbout(segments[at - 1], name);
+    return [{ name, in: 'path', required: true, description, schema: TEXT, ...shown(example?.params?.[name]) }];
+  });
 }
 
 function queryParameters({ query }: Operation, example: Example | undefined, schemas: DocumentSchemas): Json[] {

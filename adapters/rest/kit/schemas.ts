@@ -65,9 +65,9 @@ export function objectOf<P extends Type.TProperties>(properties: P, more: Type.T
   return Type.Object(properties, more);
 }
 
-/** An object that the document shows as a component with a title. */
-export function componentOf<P extends Type.TProperties>(title: string, properties: P): Type.TObject<P> {
-  return Type.Object(properties, { title });
+/** An object that the document shows as a component with a title. @param about its description, which clients show for its type */
+export function componentOf<P extends Type.TProperties>(title: string, about: string, properties: P): Type.TObject<P> {
+  return Type.Object(properties, { title, description: about });
 }
 
 /** A name of a record. */

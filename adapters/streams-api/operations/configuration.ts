@@ -11,8 +11,8 @@ import { withWarnings } from '../reply.ts';
 
 const PROPERTIES = anyObject('The properties of the type; secrets are shown as ******');
 const PROTOBUF = { kind: 'schema', type: 'protobuf' } as const;
-const CONNECTION = componentOf('Connection', {
-  id: text(),
+const CONNECTION = componentOf('Connection', 'A connection that sources and sinks can share', {
+  id: text('The id'),
   typ: text('The type of sources and sinks that can use it'),
   props: PROPERTIES,
   status: oneOf(
@@ -21,7 +21,11 @@ const CONNECTION = componentOf('Connection', {
   ),
   err: text('Why it is not connected; empty if that is not known')
 });
-const SCHEMA = componentOf('Schema', { type: text(), name: text(), content: text('The text of the .proto file') });
+const SCHEMA = componentOf('Schema', 'A schema of payloads', {
+  type: text('The format, such as protobuf'),
+  name: text('The name'),
+  content: text('The text of the .proto file')
+});
 const CONTENT = text('The text of the .proto file');
 
 /** @throws Fault notFound */

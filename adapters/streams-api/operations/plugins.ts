@@ -14,18 +14,23 @@ const FIELDS = {
   shellParas: optional(listOf(text(), 'Arguments of install.sh'))
 };
 const NEW = objectOf({ name: text('The name'), ...FIELDS });
-const PLUGIN = componentOf('Plugin', {
-  name: text(),
-  version: text('"$deleted" after a drop, until the service restarts'),
-  functions: optional(listOf(text()))
+const PLUGIN = componentOf('Plugin', 'A plugin', {
+  name: text('The name'),
+  version: text('The version; "$deleted" after a drop, until the service restarts'),
+  functions: optional(listOf(text(), 'The functions that it defines'))
 });
 const SCRIPT = objectOf({
   id: text('The name of the function, which the script defines'),
-  description: optional(text()),
+  description: optional(text('A description')),
   script: text('The code: function area(x, y) { return x * y; }'),
   isAgg: optional(flag('True for an aggregate: parameters are arrays', { default: false }))
 });
-const SCRIPT_ROW = componentOf('Script', { id: text(), description: text(), script: text(), isAgg: flag() });
+const SCRIPT_ROW = componentOf('Script', 'A function in JavaScript', {
+  id: text('The name of the function'),
+  description: text('A description'),
+  script: text('The code'),
+  isAgg: flag('True for an aggregate: parameters are arrays')
+});
 
 /** @throws Fault if the type is unknown, as for an unknown path */
 function typeOf(type: string): PluginType {
@@ -179,7 +184,10 @@ const UDFS: readonly Operation[] = [
     ctl: 'stream functions',
     descr: 'The plugin that defines a function',
     errorPrefix: ({ name }) => `describe function ${name} error`,
-    data: componentOf('PluginFunction', { name: text(), plugin: text() }),
+    data: componentOf('PluginFunction', 'The plugin that defines a function', {
+      name: text('The name of the function'),
+      plugin: text('The name of the plugin')
+    }),
     run: async ({ plugins }, { params: { name } }) => {
       const found = await plugins.udf(name);
       return { name: found.name, plugin: found.plugin };

@@ -9,9 +9,9 @@ const TAGS = listOf(text(), 'The tags', { maxItems: 100 });
 /** The documents of the original use both names. */
 const BODY = objectOf({ tags: optional(TAGS), keys: optional(TAGS) });
 const OUTCOMES = listOf(
-  componentOf('BulkOutcome', {
-    ruleId: text(),
-    success: flag(),
+  componentOf('BulkOutcome', 'The outcome for a rule', {
+    ruleId: text('The id of the rule'),
+    success: flag('True if it was started or stopped'),
     error: optional(text('The reason of the failure'))
   })
 );
@@ -100,7 +100,7 @@ export const RULE_TAGS: readonly Operation[] = [
       tags: optional(text('The tags, separated by commas; or in the body'))
     }),
     body: optional(BODY),
-    data: objectOf({ rules: listOf(text()) }),
+    data: objectOf({ rules: listOf(text(), 'The ids of the rules') }),
     example: { query: { tags: 'a' }, data: { rules: ['r1'] } },
     run: async ({ streams }, { query: { tags }, body }) => {
       const wanted = tags === undefined ? tagsOf(body ?? {}) : tags.split(',').map((tag) => tag.trim());

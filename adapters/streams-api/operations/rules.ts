@@ -45,9 +45,15 @@ const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 const NODE = text('The node, as in the status');
 const TOPIC = optional(text('The topic of the MQTT message: its first 256 characters; absent: it is not known'));
 const SAMPLES = objectOf({
-  inputs: listOf(objectOf({ at: SAMPLE_AT, node: NODE, values: anyObject('The columns'), cut: SAMPLE_CUT })),
-  outputs: listOf(objectOf({ at: SAMPLE_AT, rows: listOf(anyObject()), cut: SAMPLE_CUT })),
-  errors: listOf(objectOf({ at: SAMPLE_AT, node: NODE, message: text('The error'), topic: TOPIC })),
+  inputs: listOf(
+    objectOf({ at: SAMPLE_AT, node: NODE, values: anyObject('The columns'), cut: SAMPLE_CUT }),
+    'The last rows that sources have read'
+  ),
+  outputs: listOf(
+    objectOf({ at: SAMPLE_AT, rows: listOf(anyObject(), 'The rows'), cut: SAMPLE_CUT }),
+    'The last outputs'
+  ),
+  errors: listOf(objectOf({ at: SAMPLE_AT, node: NODE, message: text('The error'), topic: TOPIC }), 'The last errors'),
   rejected: listOf(
     objectOf({
       at: SAMPLE_AT,
@@ -59,7 +65,8 @@ const SAMPLES = objectOf({
       values: anyObject('The values that the condition has read; of a late row its columns'),
       topic: TOPIC,
       cut: SAMPLE_CUT
-    })
+    }),
+    'The last rows that a condition has excluded, or that came too late'
   )
 });
 
@@ -245,7 +252,7 @@ export const RULES: readonly Operation[] = [
     ctl: { 'stream topology ID': 'node next' },
     descr: 'The nodes of a rule and the successors of each',
     errorPrefix: 'get rule topo error',
-    data: componentOf('Topology', {
+    data: componentOf('Topology', 'The nodes of a running rule', {
       sources: listOf(text(), 'The entry points'),
       edges: recordOf(listOf(text()), 'The successors of each node')
     }),
@@ -273,7 +280,7 @@ export const RULES: readonly Operation[] = [
     refusal: 422,
     data: objectOf({
       sources: listOf(text(), 'The streams and tables of the rule'),
-      valid: Type.Literal(true),
+      valid: Type.Literal(true, { description: 'An invalid rule is answered with 422' }),
       warnings: optional(listOf(text(), 'The properties of actions that have no effect; absent if there are none'))
     }),
     example: { body: { ...RULE_BODY, id: 'r2' }, data: { sources: ['demo'], valid: true } },
@@ -293,7 +300,7 @@ export const RULES: readonly Operation[] = [
     body: objectOf({ sql: text('The statement') }),
     data: objectOf({
       valid: flag('True if there are no errors'),
-      errors: listOf(STATEMENT_ERROR),
+      errors: listOf(STATEMENT_ERROR, 'The errors, in the order of their places'),
       sources: listOf(text(), 'The streams and tables; empty if the statement is not valid, as the columns'),
       columns: recordOf(listOf(text()), 'The columns that it reads, by stream or table; "*": all of them'),
       defines: optional(
@@ -341,7 +348,7 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream explain ID',
     descr: 'The plan of a rule, a line of JSON for each node; with "Accept: application/json" as a tree',
     errorPrefix: 'explain rule error',
-    data: componentOf('PlanNode', {
+    data: componentOf('PlanNode', 'A node of the plan of a rule', {
       name: text('Name of the node in the status'),
       about: text('The operation of the node'),
       inputs: listOf(anyObject(), 'The nodes before it')
@@ -384,7 +391,7 @@ export const RULES: readonly Operation[] = [
       mockSource: optional(
         recordOf(
           objectOf({
-            data: listOf(anyObject(), '', { maxItems: 10_000 }),
+            data: listOf(anyObject(), 'The columns of each row', { maxItems: 10_000 }),
             interval: optional(integer('Milliseconds from row to row', { min: 0 })),
             loop: optional(flag('Ignored: each row is used once'))
           }),
@@ -392,7 +399,7 @@ export const RULES: readonly Operation[] = [
         )
       )
     }),
-    data: componentOf('RuleTest', {
+    data: componentOf('RuleTest', 'The result of a test', {
       emissions: listOf(listOf(anyObject()), 'The rows of each emission'),
       errors: listOf(text(), 'The errors of rows')
     }),

@@ -8,10 +8,10 @@ import { any, anyObject, componentOf, integer, listOf, objectOf, optional, text 
 import { type Operation, operation } from '../operation.ts';
 import { RULESET, rulesetOf, shownRuleset } from '../ruleset.ts';
 
-const VERSION = componentOf('Service', {
-  version: text(),
-  os: text(),
-  arch: text(),
+const VERSION = componentOf('Service', 'The service that runs stream rules', {
+  version: text('The version of the broker'),
+  os: text('The operating system, as Node names it: linux'),
+  arch: text('The architecture of the processor, as Node names it: x64'),
   upTimeSeconds: integer('Seconds since the start of the process')
 });
 
@@ -38,11 +38,13 @@ function shownType({ name, about }: { readonly name: string; readonly about: str
   return { name, about: { description: { en_US: about } } };
 }
 
-const TYPE = componentOf('Type', { name: text(), about: anyObject() });
-const DETAILS = componentOf('TypeDetails', {
-  name: text(),
-  about: anyObject(),
-  properties: listOf(anyObject())
+const NAME = text('The name of the type');
+const ABOUT = anyObject('The description, as description.en_US');
+const TYPE = componentOf('Type', 'A type of sources or sinks', { name: NAME, about: ABOUT });
+const DETAILS = componentOf('TypeDetails', 'A type of sources or sinks, with its properties', {
+  name: NAME,
+  about: ABOUT,
+  properties: listOf(anyObject(), 'The properties, each with name, type and hint')
 });
 
 function shownProperty([name, row]: readonly [string, Field]): object {
@@ -152,12 +154,12 @@ export const SERVICE: readonly Operation[] = [
     ctl: { 'stream sql-functions': 'name kind params about' },
     descr: 'The functions of statements',
     data: listOf(
-      componentOf('Function', {
-        name: text(),
-        family: text(),
+      componentOf('Function', 'A function of statements', {
+        name: text('The name'),
+        family: text('The group of the function, such as math'),
         kind: text('scalar, context, aggregate, analytic, rows or columns'),
         params: listOf(text(), 'The types of the arguments'),
-        about: text()
+        about: text('The description')
       })
     ),
     example: {},

@@ -11,10 +11,13 @@ const CONDITIONS = objectOf({
 const ENTRY = objectOf({
   at: integer('Time of the answer, in milliseconds since 1970; of several requests, of the last'),
   operation: text('Name of the operation'),
-  caller: objectOf({
-    kind: text('application, user, function, host or none: what has accepted the credentials'),
-    id: optional(text('The id of the credentials'))
-  }),
+  caller: objectOf(
+    {
+      kind: text('application, user, function, host or none: what has accepted the credentials'),
+      id: optional(text('The id of the credentials'))
+    },
+    { description: 'The sender of the request' }
+  ),
   address: optional(text('IP address of the caller')),
   request: text('Method and path of the operation'),
   parameters: anyObject(

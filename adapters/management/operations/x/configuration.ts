@@ -128,14 +128,16 @@ export const CONFIGURATION: readonly Operation[] = [
           replaced: COUNT('Entries that were there, and now are as in the document'),
           removed: COUNT('Entries that were not in the document'),
           skipped: COUNT('Entries that were there, and stay as they are')
-        })
+        }),
+        'The number of entries by section'
       ),
       errors: listOf(
         objectOf({
           section: text('The section, the rest of which was left as it is'),
           entry: text('The subject of the entry'),
           message: text('Why it could not be changed')
-        })
+        }),
+        'The entries that could not be changed; empty if there are none'
       )
     }),
     example: {

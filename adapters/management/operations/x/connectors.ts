@@ -28,7 +28,13 @@ const TEST = objectOf({
   status: optional(integer('The HTTP status of its answer; absent: there was none')),
   time_ms: integer('Time until the answer or the failure, in milliseconds'),
   error: optional(
-    objectOf({ code: text('What has failed, such as HTTP_FAILED, HTTP_TIMEOUT or HTTP_STATUS'), message: text() })
+    objectOf(
+      {
+        code: text('What has failed, such as HTTP_FAILED, HTTP_TIMEOUT or HTTP_STATUS'),
+        message: text('The failure in words')
+      },
+      { description: 'Why it was not delivered; absent if it was' }
+    )
   )
 });
 

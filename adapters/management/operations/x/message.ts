@@ -41,7 +41,8 @@ export const MESSAGE_FIELDS = {
           objectOf({
             name: text('The name'),
             value: text('The value')
-          })
+          }),
+          'The user properties, in their order'
         )
       )
     },

@@ -17,7 +17,7 @@ const RULE = objectOf(
   },
   { description: 'The rule that decides, as it was written' }
 );
-const STEP = objectOf({
+const STEP_FIELDS = {
   by: text(
     [
       'ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client',
@@ -33,7 +33,7 @@ const STEP = objectOf({
   index: optional(integer('Place of the rule in the list of its source, from 0')),
   reason_code: optional(integer('The reason code of the refusal')),
   topic: optional(text('The topic filter that a hook has put in place of the requested one'))
-});
+};
 
 function shownRule({ access, action = 'pubsub', topic, exact, clientId, username, hasUsername, address }: AccessRule) {
   // undefined fields are not written
@@ -77,8 +77,8 @@ export const RIGHTS: readonly Operation[] = [
       username: optional(text('The user name')),
       ip_address: optional(text('The IP address')),
       is_superuser: flag('True if it is exempt from access control'),
-      decided_by: STEP,
-      steps: listOf(STEP, 'The checks in order; the last one has decided')
+      decided_by: objectOf(STEP_FIELDS, { description: 'The check that decides' }),
+      steps: listOf(objectOf(STEP_FIELDS), 'The checks in order; the last one has decided')
     }),
     example: {
       query: {

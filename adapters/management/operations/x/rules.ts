@@ -105,7 +105,10 @@ export const RULE_TOOLS: readonly Operation[] = [
     path: '/x/rules/functions',
     ctl: { 'rules functions': 'name params returns about' },
     descr: 'List the functions of statements, and the events with their columns, for the completion of an editor',
-    data: objectOf({ functions: listOf(FUNCTION), events: listOf(EVENT) }),
+    data: objectOf({
+      functions: listOf(FUNCTION, 'The functions of statements'),
+      events: listOf(EVENT, 'The topics of events, and their columns')
+    }),
     example: {},
     run: async ({ broker: { rules } }) => {
       const [functions, events] = await Promise.all([rules.functions(), rules.events()]);
@@ -132,7 +135,7 @@ export const RULE_TOOLS: readonly Operation[] = [
     body: objectOf({ rawsql: text('The statement') }, { additionalProperties: false }),
     data: objectOf({
       valid: flag('True if there are no errors'),
-      errors: listOf(STATEMENT_ERROR),
+      errors: listOf(STATEMENT_ERROR, 'The errors, in the order of their places'),
       hints: listOf(text(), 'Possible mistakes in a valid statement'),
       foreach: flag('True if a test has a list of outputs'),
       topics: listOf(text(), 'The names after FROM; empty if the statement is not valid, as the two that follow'),

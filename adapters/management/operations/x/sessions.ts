@@ -80,7 +80,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     descr: 'Look up a session: its client, subscriptions with their options, and what is in flight',
     data: objectOf({
       client: CLIENT,
-      subscriptions: listOf(SUBSCRIPTION),
+      subscriptions: listOf(SUBSCRIPTION, 'Its subscriptions'),
       inflight: listOf(FLIGHT, 'Messages to the client, in the order in which they were first sent'),
       awaiting_rel: listOf(integer(), 'Packet ids of messages from the client that wait for PUBREL'),
       queued: integer('Number of queued messages')

@@ -15,7 +15,10 @@ const STORE = objectOf({
   commits: optional(integer('Commits since the store was created')),
   commits_per_s: optional(number('Commits per second since the request before, at least a second ago')),
   records: optional(
-    recordOf(objectOf({ records: integer(), bytes: integer() }), 'Number and size of the records by kind')
+    recordOf(
+      objectOf({ records: integer('Number of records'), bytes: integer('Their size in bytes') }),
+      'Number and size of the records by kind'
+    )
   ),
   records_complete: optional(flag('false: there are more records; ten seconds were not enough to count them'))
 });

@@ -35,9 +35,9 @@ const WANTED = objectOf(
 );
 const TRACE = objectOf({
   id: integer('Number of the trace'),
-  clientid: optional(text()),
-  topic: optional(text()),
-  ip_address: optional(text()),
+  clientid: optional(text('The client that is traced; absent: any')),
+  topic: optional(text('The topic filter of the messages that are traced; absent: any')),
+  ip_address: optional(text('The IP address or network of the clients that are traced; absent: any')),
   started_at: integer('In milliseconds since 1970'),
   status: text('active, or why it has ended: stopped, duration, error, closed, broker_stopped'),
   lines: integer('Number of lines so far'),
