@@ -76,6 +76,7 @@ export {
   importConfiguration
 } from './broker/configuration-document.ts';
 export type { Access } from './broker/facets/access.ts';
+export type { AppRequestHandler, AppRespondOptions } from './broker/facets/responder.ts';
 export type { Retained } from './broker/facets/retained.ts';
 export type { KickOptions, SessionHandle } from './broker/facets/session-handle.ts';
 export type { Sessions } from './broker/facets/sessions.ts';
@@ -84,6 +85,7 @@ export type { Features } from './broker/features/features.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep } from './broker/rights/access-explainer.ts';
+export type { Answer, Answers } from './client/answers.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';
 // under separate names: the broker has a MessageHandler and SubscribeOptions, too

@@ -3,6 +3,7 @@ import type { HookOrigin, HookRegistry } from '../events/hooks.ts';
 import type { Question } from '../events/questions.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
+import { isOfClients } from '../topics/client-topics.ts';
 import { innerFilter } from '../topics/topic.ts';
 import type { AccessRules, FoundAccessRule, RuledClient } from './access-rules.ts';
 
@@ -61,6 +62,7 @@ export class Deciders {
   /** The built-in check, or the rule about `$SYS`, that refuses a filter with this reason code. */
   ofFilter(client: RuledClient, filter: string, reasonCode: number): Decider {
     if (reasonCode === ReasonCode.notAuthorized) {
+      if (isOfClients(innerFilter(filter))) return OF_OTHERS;
       const decider = this.ofSubscription(client, innerFilter(filter));
       if (decider !== DECIDERS.unmatched) return decider;
     }
@@ -93,6 +95,9 @@ export function whyOf(answer: unknown): string | undefined {
 
 const INVALID_FILTER = new Decider('filter_not_allowed', {
   why: 'the filter is not valid, too long, or has more levels than maxTopicLevels'
+});
+const OF_OTHERS = new Decider('filter_not_allowed', {
+  why: 'only the client itself may subscribe below $client/<client id>/'
 });
 const BUILT_IN: ReadonlyMap<number, Decider> = new Map(
   [

@@ -1,6 +1,7 @@
 import type { Publisher } from '../packets/message.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 import type { Receiver, ReceivingRights } from '../routing/receiving-rights.ts';
+import { isOfClients } from '../topics/client-topics.ts';
 import type { AccessRules, FoundAccessRule, RuledClient } from './access-rules.ts';
 import { deciderOf } from './deciders.ts';
 import type { Denials, PastRights } from './rule-set.ts';
@@ -95,6 +96,7 @@ export class DeliveryRights implements ReceivingRights, PastRights {
 
   mayReceive(client: Receiver, topic: string): boolean {
     if (client.isSuperuser) return true;
+    if (isOfClients(topic.slice(client.mountpoint.length))) return true; // only the client itself can have subscribed
     return this.#decide(client, 'subscribe', topic) !== false;
   }
 

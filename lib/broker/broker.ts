@@ -43,6 +43,7 @@ import type { Table } from './configuration/tables.ts';
 import { Engine } from './engine.ts';
 import { Access } from './facets/access.ts';
 import { AppSubscriptions, checkFilter } from './facets/app-subscriptions.ts';
+import type { AppRequestHandler, AppRespondOptions } from './facets/responder.ts';
 import { Retained } from './facets/retained.ts';
 import { Sessions } from './facets/sessions.ts';
 import type { Features } from './features/features.ts';
@@ -230,11 +231,7 @@ export class Broker<Data = unknown> {
   handle(stream: Duplex, transportInfo?: TransportInfo): void {
     if (!isDuplex(stream)) throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     if (transportInfo !== undefined) checkObject(transportInfo, 'transportInfo');
-    if (this.#engine.connections.has(stream))
-      throw new StateError(
-        'STREAM_IN_USE',
-        'this stream is in use already; pass a separate stream for each connection'
-      );
+    if (this.#engine.connections.has(stream)) throw streamInUse();
     if (!this.#lifecycle.isOpen) {
       stream.destroy(); // first, because the getters of a stream of the app may throw
       if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
@@ -246,20 +243,11 @@ export class Broker<Data = unknown> {
 
   /** See `handle`. */
   #serve(stream: ByteStream, known: TransportInfo, bridgeZone?: Zone): void {
-    if (!this.#lifecycle.isOpen) {
-      stream.destroy();
-      throw notStarted();
-    }
+    if (!this.#lifecycle.isOpen) throw refused(stream, notStarted());
     const zone = bridgeZone ?? this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
-    if (zone === undefined) {
-      stream.destroy();
-      throw unknownZone(known.zone ?? DEFAULT_ZONE, this.settings.zones);
-    }
+    if (zone === undefined) throw refused(stream, unknownZone(known.zone ?? DEFAULT_ZONE, this.settings.zones));
     const fault = known.mountpoint === undefined ? undefined : checkMountpoint(known.mountpoint);
-    if (fault !== undefined) {
-      stream.destroy();
-      throw new InvalidInput('MOUNTPOINT_INVALID', 'mountpoint', 'a prefix of topic names', known.mountpoint, fault);
-    }
+    if (fault !== undefined) throw refused(stream, mountpointInvalid(known.mountpoint, fault));
     this.#engine.connections.open(stream, known, zone, (refusal) => {
       if (known.listener !== undefined) this.#lifecycle.listeners.get(known.listener)?.refused?.(refusal);
     });
@@ -360,6 +348,16 @@ export class Broker<Data = unknown> {
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     return this.#subscriptions.subscribe(filter, handler, options);
+  }
+
+  /**
+   * Respond to requests (MQTT 5.0, section 4.10) as `client.respond` does; errors of the handler become `error` events. The response to a
+   * client is published only if it is subscribed to the response topic; otherwise it is dropped (`not_authorized`).
+   * @returns a function that stops responding
+   * @throws InvalidInput as `subscribe`
+   */
+  respond(filter: string, handler: AppRequestHandler, options: AppRespondOptions = {}): () => void {
+    return this.#subscriptions.respond(filter, handler, options);
   }
 
   /** Remove the subscriptions of the app to a filter. @param handler only those of this handler @returns the number of removed subscriptions */
@@ -491,6 +489,20 @@ function isDuplex(stream: Duplex | null | undefined): boolean {
     typeof stream.write === 'function' &&
     typeof stream.destroy === 'function'
   );
+}
+
+/** Close a stream that cannot be served. @returns the error */
+function refused(stream: ByteStream, error: Error): Error {
+  stream.destroy();
+  return error;
+}
+
+function mountpointInvalid(mountpoint: string | undefined, fault: string): InvalidInput {
+  return new InvalidInput('MOUNTPOINT_INVALID', 'mountpoint', 'a prefix of topic names', mountpoint, fault);
+}
+
+function streamInUse(): StateError {
+  return new StateError('STREAM_IN_USE', 'this stream is in use already; pass a separate stream for each connection');
 }
 
 function unknownZone(name: string, zones: Settings['zones']): InvalidInput {

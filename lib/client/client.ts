@@ -7,12 +7,19 @@ import type { Duplex } from 'node:stream';
 import { onAbort } from '../base/abort-listeners.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { asError, InvalidInput, ProtocolError } from '../base/errors.ts';
+import { asError, BrokerError, InvalidInput, ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import { consoleText, defineAsyncDispose, INSPECT, inOneLine, namedOf } from '../base/symbols.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import type { ConnackPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../packets/types.ts';
+import type {
+  ConnackPacket,
+  DisconnectPacket,
+  Packet,
+  Properties,
+  ProtocolVersion,
+  PublishPacket
+} from '../packets/types.ts';
 import { VERSION_NAMES } from '../packets/version-names.ts';
 import { ClientAuthentication } from './authentication.ts';
 import { ClientConnection } from './connection.ts';
@@ -20,7 +27,13 @@ import { Inbox } from './inbox.ts';
 import { IncomingMessages } from './incoming-messages.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { type ClientListener, Listeners } from './listeners.ts';
-import { checkClientOptions, checkDisconnectOptions, checkListener, checkMessagesOptions } from './option-check.ts';
+import {
+  checkClientOptions,
+  checkDisconnectOptions,
+  checkListener,
+  checkMessagesOptions,
+  checkRespond
+} from './option-check.ts';
 import type {
   AuthAnswer,
   ClientEvents,
@@ -30,12 +43,16 @@ import type {
   PublishOptions,
   PublishResult,
   ReceivedMessage,
+  RequestHandler,
+  RequestOptions,
+  RespondOptions,
   SubscribeOptions
 } from './options.ts';
 import { OutgoingMessages } from './outgoing-messages.ts';
 import { connectPacket, publishPacket } from './packets.ts';
 import type { Pending } from './pending.ts';
 import { refusal } from './refusal.ts';
+import { ClientRequests, responding } from './requests.ts';
 import { ClientSession } from './session.ts';
 import { ClientSubscriptions } from './subscriptions.ts';
 
@@ -98,6 +115,7 @@ export class Client {
   // Parts that many clients of a test never use. They are created at their first use.
   #subscriptions: ClientSubscriptions | undefined = undefined;
   #keepAlive: KeepAlive | undefined = undefined;
+  #requests: ClientRequests | undefined = undefined;
   #connecting: Pending<Client> | undefined;
 
   /** Use `connectClient` or `broker.connect` instead. */
@@ -119,7 +137,7 @@ export class Client {
     });
     this.protocolVersion = this.#connection.version;
     this.#outgoing = new OutgoingMessages(this.#connection, this.session);
-    this.#incoming = new IncomingMessages(this.#connection, this.session, this.#inbox, options);
+    this.#incoming = new IncomingMessages(this.#connection, this.session, (message) => this.#deliver(message), options);
     this.#authentication = new ClientAuthentication(this.#connection, options);
     this.#releaseSignal = onAbort(options.signal, this.#abort);
     if (options.signal?.aborted) this.#abort();
@@ -170,18 +188,71 @@ export class Client {
     payload?: Buffer | Uint8Array | string,
     options?: PublishOptions
   ): Promise<PublishResult> {
-    return new Promise((resolve, reject) => {
+    return this.#publish(() => {
       if (options !== undefined) {
         checkObject(options, 'options');
         checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
       }
       const isWhole = typeof topic === 'object' && topic !== null;
       if (isWhole) checkPropertyPlacement(topic);
-      const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
+      return publishPacket(isWhole ? topic : { ...options, topic, payload });
+    });
+  }
+
+  #publish(make: () => PublishPacket): Promise<PublishResult> {
+    return new Promise((resolve, reject) => {
+      const packet = make();
       this.#connection.checkConnected();
       this.#connection.checkSize(packet);
       this.#outgoing.publish(packet, { resolve, reject });
     });
+  }
+
+  /**
+   * Publish a request, and wait for its response (MQTT 5.0, section 4.10). Responses are not passed to listeners and iterators.
+   *
+   * The response topic is the Response Information of the server (followed by `response` if it ends with a slash), otherwise
+   * `$client/<client id>/response`, with `%`, `/`, `+` and `#` of the client id as `%25` and so on.
+   * @param payload default: empty
+   * @returns the response
+   * @throws BrokerError NO_SUBSCRIBERS as soon as the server says so; REQUEST_TIMEOUT; RESPONDER_FAILED if the handler of the responder has
+   *   failed; the reason of the signal; Refused PUBLISH_REFUSED or SUBSCRIBE_REFUSED; InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID,
+   *   OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID; BrokerError MQTT_5_REQUIRED, NOT_CONNECTED, PACKET_TOO_LARGE, QUOTA_EXCEEDED with
+   *   10,000 pending requests, or CONNECTION_CLOSED if the connection closes before the response
+   */
+  async request(
+    topic: string,
+    payload?: Buffer | Uint8Array | string,
+    options: RequestOptions = {}
+  ): Promise<ReceivedMessage> {
+    checkVersion(this, 'request');
+    const send = (packet: PublishPacket) => this.#publish(() => packet);
+    const clock = clockOf(this.#options);
+    this.#requests ??= new ClientRequests(this.#connection, clock, this.#useSubscriptions(), send);
+    return this.#requests.request(topic, payload, options);
+  }
+
+  /** The number of responses that came after their request had ended, or to no request of this client. They are ignored. */
+  get lateResponses(): number {
+    return this.#requests?.late ?? 0;
+  }
+
+  /**
+   * Respond to requests (MQTT 5.0, section 4.10): publish what the handler returns to the response topic of each message of a filter. If the
+   * handler throws or rejects, the client emits `error`, if that has a listener, and the response has the user property `response-error`
+   * with the `code` of the error, otherwise `RESPONDER_FAILED`. With `acknowledge: 'manual'`, a request is acknowledged after its response.
+   * @returns a function that stops responding
+   * @throws Refused SUBSCRIBE_REFUSED; BrokerError MQTT_5_REQUIRED; InvalidInput HANDLER_INVALID; as `subscribe`
+   */
+  async respond(filter: string, handler: RequestHandler, options: RespondOptions = {}): Promise<() => Promise<void>> {
+    checkVersion(this, 'respond');
+    checkRespond(handler, options);
+    const send = (packet: PublishPacket) => this.#publish(() => packet);
+    const failed = (error: Error) => this.#listeners.emit('error', error);
+    const respond = responding(handler, this.#connection, send, failed);
+    const [code] = await this.subscribe(filter, { qos: options.qos ?? 1, retainHandling: 2 }, respond);
+    if (code >= 0x80) throw refusal('SUBSCRIBE_REFUSED', `the subscription to "${filter}" was refused`, code, {});
+    return async () => void (this.isConnected && (await this.unsubscribe(filter, respond)));
   }
 
   /**
@@ -325,6 +396,10 @@ export class Client {
 
   readonly #abort = (): void => this.#connection.destroy(asError(this.#options.signal?.reason));
 
+  #deliver(message: ReceivedMessage): void {
+    if (this.#requests?.take(message) !== true) this.#inbox.deliver(message);
+  }
+
   #receive(packet: Packet): void {
     if (this.#connection.connack === undefined && packet.cmd !== 'connack' && packet.cmd !== 'auth') {
       throw new ProtocolError(ReasonCode.protocolError, `${packet.cmd}: the server must send CONNACK first`);
@@ -394,6 +469,7 @@ export class Client {
       this.#outgoing.isAwaited ||
       this.#subscriptions?.isAwaited === true ||
       this.#keepAlive?.isAwaited === true ||
+      this.#requests?.isAwaited === true ||
       this.#authentication.isAwaited
     );
   }
@@ -416,10 +492,16 @@ export class Client {
     this.#outgoing.close();
     this.#subscriptions?.close();
     this.#keepAlive?.close();
+    this.#requests?.close();
     this.#authentication.close();
     this.#inbox.close();
     this.#listeners.emit('close', { error: this.#connection.failure });
   }
+}
+
+/** @throws BrokerError MQTT_5_REQUIRED */
+function checkVersion({ protocolVersion, clientId }: Client, what: string): void {
+  if (protocolVersion !== 5) throw new BrokerError('MQTT_5_REQUIRED', `${what}: client "${clientId}" uses MQTT 3.x`);
 }
 
 /** The clock for the timers of a client. */

@@ -2,25 +2,29 @@ import { asError, ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { PublishPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';
-import type { Inbox } from './inbox.ts';
-import type { ClientOptions } from './options.ts';
+import type { ClientOptions, ReceivedMessage } from './options.ts';
 import type { ClientSession } from './session.ts';
 
 /** The messages that a client receives: topic aliases, QoS 2 duplicates, and their acknowledgement. */
 export class IncomingMessages {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
-  readonly #inbox: Inbox;
+  readonly #deliver: (message: ReceivedMessage) => void;
   readonly #isManual: boolean;
   readonly #onReleased: ClientOptions['onReleased'];
   readonly #topicAliasMaximum: number;
   /** Undefined until the server assigns a topic alias. */
   #aliases: Map<number, string> | undefined = undefined;
 
-  constructor(connection: ClientConnection, session: ClientSession, inbox: Inbox, options: ClientOptions) {
+  constructor(
+    connection: ClientConnection,
+    session: ClientSession,
+    deliver: (message: ReceivedMessage) => void,
+    options: ClientOptions
+  ) {
     this.#connection = connection;
     this.#session = session;
-    this.#inbox = inbox;
+    this.#deliver = deliver;
     this.#isManual = options.acknowledge === 'manual';
     this.#onReleased = options.onReleased;
     this.#topicAliasMaximum = options.topicAliasMaximum ?? options.properties?.topicAliasMaximum ?? 0;
@@ -47,7 +51,7 @@ export class IncomingMessages {
     };
     const { topicAlias: _, ...properties } = packet.properties ?? {};
     if (!this.#isManual) ack();
-    this.#inbox.deliver({ topic, payload, qos, retain, dup, messageId, properties, ack });
+    this.#deliver({ topic, payload, qos, retain, dup, messageId, properties, ack });
   }
 
   /** Process a PUBREL. */

@@ -1,5 +1,6 @@
 /// <reference types="node" preserve="true" />
 /** The MQTT client over a stream of bytes, without the broker: `embermq/client`. */
+export type { Answer, Answers } from './answers.ts';
 export { Client, connectClient } from './client.ts';
 export type { ClientListener } from './listeners.ts';
 // under the names that they have in `embermq`, where the broker has a MessageHandler and SubscribeOptions, too
@@ -14,5 +15,8 @@ export {
   type PublishResult,
   type ReceivedMessage,
   Refused,
+  type RequestHandler,
+  type RequestOptions,
+  type RespondOptions,
   type WillInput
 } from './options.ts';

@@ -1,7 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../base/fields.ts';
 import { PUBLISH_OPTION_NAMES } from '../packets/message.ts';
-import type { ClientEvents, ClientOptions } from './options.ts';
+import type { ClientEvents, ClientOptions, RequestOptions, RespondOptions } from './options.ts';
 
 /** A condition on the value of an option. */
 interface Check {
@@ -67,6 +67,20 @@ const MESSAGES_OPTIONS: Checks<'signal' | 'highWaterMark'> = {
   }
 };
 
+const REQUEST_OPTIONS: Checks<keyof RequestOptions> = {
+  timeout: { expected: 'a duration', isValid: () => true },
+  qos: { expected: '0, 1 or 2', isValid: () => true },
+  properties: {
+    expected: 'properties other than responseTopic, correlationData and topicAlias',
+    isValid: (value) =>
+      AN_OBJECT.isValid(value) &&
+      !['responseTopic', 'correlationData', 'topicAlias'].some((name) => name in (value as object))
+  },
+  signal: A_SIGNAL
+};
+
+const RESPOND_OPTIONS: Checks<keyof RespondOptions> = { qos: { expected: '0, 1 or 2', isValid: () => true } };
+
 const UNSUBSCRIBE_OPTIONS: Checks<'properties'> = { properties: AN_OBJECT };
 
 const DISCONNECT_OPTIONS: Checks<'reasonCode' | 'properties'> = {
@@ -92,6 +106,17 @@ export function checkClientOptions(options: ClientOptions): void {
 /** Check the options of `client.messages`. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
 export function checkMessagesOptions(options: object): void {
   checkOptions(MESSAGES_OPTIONS, options, 'messages');
+}
+
+/** Check the options of `client.request`; `timeout` and `qos` are checked where they are used. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+export function checkRequestOptions(options: object): void {
+  checkOptions(REQUEST_OPTIONS, options, 'request');
+}
+
+/** Check the arguments of `client.respond`; `qos` is checked by `subscribe`. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, HANDLER_INVALID */
+export function checkRespond(handler: unknown, options: object): void {
+  if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+  checkOptions(RESPOND_OPTIONS, options, 'respond');
 }
 
 /** Check the options of `client.unsubscribe`. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */

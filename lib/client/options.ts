@@ -3,6 +3,7 @@ import { BrokerError } from '../base/errors.ts';
 import type { Duration } from '../base/fields.ts';
 import type { MessageInput } from '../packets/message.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../packets/types.ts';
+import type { Answers } from './answers.ts';
 import type { ClientSession } from './session.ts';
 
 /** The will of an in-process client. */
@@ -81,9 +82,30 @@ export interface PublishOptions {
   readonly properties?: Properties;
 }
 
+/** Options of `client.request`. */
+export interface RequestOptions {
+  /** Time within which the response must arrive: milliseconds, or a string such as `5s`. Default: 10 s. */
+  readonly timeout?: Duration;
+  /** Default: 1. With QoS 0, a request without subscribers is noticed only when the time is over. */
+  readonly qos?: QoS;
+  /** Properties of the request. The response topic and the correlation data are those of the client. */
+  readonly properties?: Omit<Properties, 'responseTopic' | 'correlationData' | 'topicAlias'>;
+  /** Rejects the request with its reason when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `client.respond`. */
+export interface RespondOptions {
+  /** Maximum QoS of the requests and of the responses. Default: 1. */
+  readonly qos?: QoS;
+}
+
+/** Responds to a request. The response is sent when a promise that it returns has resolved. */
+export type RequestHandler = (request: ReceivedMessage) => Answers;
+
 /** The acknowledgement of a PUBLISH: the PUBACK, or for QoS 2 the PUBCOMP with the properties of the PUBREC. */
 export interface PublishResult {
-  /** 0x00, or 0x10 if there are no matching subscribers. Always 0 for QoS 0, and before MQTT 5.0. */
+  /** 0x00, or 0x10 if there are no matching subscribers; for QoS 2 that of the PUBREC. Always 0 for QoS 0, and before MQTT 5.0. */
   readonly reasonCode: number;
   readonly properties: Properties;
 }
@@ -149,7 +171,7 @@ export interface ClientEvents {
 /**
  * The server refused an operation, or closed the connection with a reason code.
  *
- * `code` is CONNECT_REFUSED, PUBLISH_REFUSED or DISCONNECTED. DISCONNECTED is the error of the event `close`, and the cause of the
+ * `code` is CONNECT_REFUSED, PUBLISH_REFUSED, SUBSCRIBE_REFUSED or DISCONNECTED. DISCONNECTED is the error of the event `close`, and the cause of the
  * CONNECTION_CLOSED with which pending operations reject. `reasonCode` is an MQTT 5.0 code from 0x80 (return codes of 3.x are translated);
  * with DISCONNECTED it may also be 0.
  */

@@ -1,6 +1,6 @@
 import { asError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import type { AckPacket, Properties, PublishPacket } from '../packets/types.ts';
+import type { AckPacket, PublishPacket } from '../packets/types.ts';
 import type { ClientConnection } from './connection.ts';
 import type { PublishResult } from './options.ts';
 import type { Pending } from './pending.ts';
@@ -13,8 +13,8 @@ const SENT: PublishResult = { reasonCode: 0, properties: {} };
 export class OutgoingMessages {
   readonly #connection: ClientConnection;
   readonly #session: ClientSession;
-  /** The messages that wait for an acknowledgement, by packet id. `properties` are those of the PUBREC. Undefined until the first one. */
-  #pending: Map<number, Pending<PublishResult> & { properties?: Properties }> | undefined = undefined;
+  /** The messages that wait for an acknowledgement, by packet id. `received` is the PUBREC. Undefined until the first one. */
+  #pending: Map<number, Pending<PublishResult> & { received?: PublishResult }> | undefined = undefined;
   /** QoS 1 and 2 messages that exceed the server's Receive Maximum, or for which no packet id is free. */
   #queued: (Pending<PublishResult> & { readonly packet: PublishPacket })[] = [];
   /** QoS 0 messages that were written while the stream's buffer was full; they resolve when it drains. */
@@ -66,7 +66,7 @@ export class OutgoingMessages {
       const code = outgoing === undefined ? ReasonCode.packetIdentifierNotFound : ReasonCode.success;
       if (outgoing !== undefined) outgoing.isReleased = true;
       const waiting = this.#pending?.get(messageId);
-      if (waiting !== undefined) waiting.properties = properties;
+      if (waiting !== undefined) waiting.received = { reasonCode, properties: properties ?? {} };
       this.#connection.send({ cmd: 'pubrel', messageId, reasonCode: code });
       return;
     }
@@ -75,12 +75,12 @@ export class OutgoingMessages {
     this.#sendQuota++;
     const waiting = this.#pending?.get(messageId);
     this.#pending?.delete(messageId);
-    const replyProperties = waiting?.properties ?? properties ?? {};
+    const received = { reasonCode, properties: properties ?? {} };
     if (reasonCode < 0x80 || cmd === 'pubcomp')
-      waiting?.resolve({ reasonCode: cmd === 'pubcomp' ? 0 : reasonCode, properties: replyProperties });
+      waiting?.resolve(cmd === 'puback' ? received : (waiting.received ?? { ...received, reasonCode: 0 }));
     else {
       const what = `PUBLISH to "${outgoing.packet.topic}" was refused`;
-      waiting?.reject(refusal('PUBLISH_REFUSED', what, reasonCode, replyProperties));
+      waiting?.reject(refusal('PUBLISH_REFUSED', what, reasonCode, received.properties));
     }
     this.#sendQueued();
   }

@@ -20,6 +20,7 @@ export function connectPacket(options: ClientOptions, version: ProtocolVersion):
     receiveMaximum,
     maximumPacketSize,
     topicAliasMaximum,
+    requestResponseInformation: version === 5 ? 1 : undefined, // for `Client.request`
     sessionExpiryInterval: sessionExpirySec(sessionExpiry),
     ...options.properties
   };

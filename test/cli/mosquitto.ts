@@ -10,8 +10,8 @@ export const withMosquitto = {
   skip: !isInstalled && !isRequired && 'mosquitto_pub and mosquitto_sub are not installed (Debian: mosquitto-clients)'
 };
 
-/** Run `mosquitto_pub` or `mosquitto_sub` and wait for its exit. @returns its standard output */
-export async function mosquitto(command: 'pub' | 'sub', args: readonly string[]): Promise<string> {
+/** Run `mosquitto_pub`, `mosquitto_sub` or `mosquitto_rr` and wait for its exit. @returns its standard output */
+export async function mosquitto(command: 'pub' | 'sub' | 'rr', args: readonly string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(`mosquitto_${command}`, args, { timeout: 20_000 });
   return stdout;
 }

@@ -238,6 +238,7 @@ describe('connectClient', () => {
     assert.deepEqual(packet.will?.properties, { willDelayInterval: 5 });
     assert.deepEqual(packet.properties, {
       sessionExpiryInterval: 0xffff_ffff,
+      requestResponseInformation: 1,
       receiveMaximum: 7,
       userProperties: [['a', '1']]
     });

@@ -7,18 +7,21 @@ import { checkTopicFilter } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '../messages/handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from '../messages/message-stream.ts';
+import { type AppRequestHandler, type AppRespondOptions, Responder } from './responder.ts';
 
 const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
 /** The subscriptions of the app: handlers and iterables of messages, which have no session. See the methods of `Broker`. */
 export class AppSubscriptions {
   readonly #engine: Engine;
+  readonly #responder: Responder;
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   /** Iterables that end when the broker stops. */
   readonly #streams = new Set<MessageStream>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#responder = new Responder(engine);
   }
 
   /** The filters of all handlers, one for each handler. */
@@ -47,6 +50,15 @@ export class AppSubscriptions {
     subscriber.whenEnded(onAbort(signal, end));
     if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
     return end;
+  }
+
+  /** See `Broker.respond`. */
+  respond(filter: string, handler: AppRequestHandler, options: AppRespondOptions): () => void {
+    if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+    checkObject(options, 'options');
+    checkNames(options, ['signal'], 'respond');
+    const respond = (message: Message) => this.#responder.respond(message, handler, `a handler of "${filter}"`);
+    return this.subscribe(filter, respond, { ...options, retainHandling: 2 });
   }
 
   /** See `Broker.unsubscribe`. */

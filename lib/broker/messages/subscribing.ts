@@ -25,7 +25,8 @@ import { isShared } from '../../routing/subscriptions.ts';
 import { resumeAfterHook, type Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { checkTopicFilter, mountedFilter, unmountedFilter } from '../../topics/topic.ts';
+import { isOfClients } from '../../topics/client-topics.ts';
+import { checkTopicFilter, innerFilter, mountedFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { AutoSubscription } from '../configuration/auto-subscriptions.ts';
 import type { Retainer } from '../features/retainer.ts';
 import { filterFault, lackOfRoom } from '../rights/filter-checks.ts';
@@ -236,7 +237,7 @@ export class Subscribing {
       return this.#refused(session, request, fault, this.#host.access.deciders.ofFilter(client, filter, fault), filter);
     const unasked = this.#decisions.unasked(client, filter);
     if (unasked === false) return this.#refused(session, request, ReasonCode.notAuthorized, DECIDERS.unmatched, filter);
-    const epoch = this.#host.sourceReview.epochOf(session);
+    const epoch = isOfClients(innerFilter(filter)) ? undefined : this.#host.sourceReview.epochOf(session); // sources are not asked
     const granting = { requested: filter, request, ids, feeds, epoch };
     if (unasked) return this.#grant(session, { filter, code: qos, dueMs: undefined }, granting);
     const question = {
@@ -287,7 +288,7 @@ export class Subscribing {
   }
 
   /**
-   * Perform the checks that need no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`.
+   * Perform the checks that need no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS` and `$client`.
    * @param hasId the SUBSCRIBE has a Subscription Identifier
    * @returns 0 or the reason code that refuses the filter
    */

@@ -17,6 +17,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { AccessRule, RuleAction } from '../../records/access-rule.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { SessionClient } from '../../session/session-client.ts';
+import { isOfClients } from '../../topics/client-topics.ts';
 import { checkTopicFilter, checkTopicName, innerFilter, mountedName } from '../../topics/topic.ts';
 import { DEFAULT_ZONE } from '../configuration/options.ts';
 import { parseDelayed } from '../features/delayed.ts';
@@ -164,6 +165,8 @@ export class AccessExplainer {
     const refused = this.#builtIn(asked);
     if (refused !== 0) steps.push({ by: 'builtin', answer: 'deny', reasonCode: refused });
     else if (client.isSuperuser) steps.push({ by: 'superuser', answer: 'allow' });
+    else if (action === 'subscribe' && isOfClients(innerFilter(asked.topic)))
+      steps.push({ by: 'builtin', answer: 'allow' });
     else {
       const name = action === 'publish' ? 'authorizePublish' : 'authorizeSubscribe';
       const isAllowed = allowsUnmatched(client, hooks, name);

@@ -4,6 +4,7 @@ import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
+import { isOfClients, isOwnTopic } from '../../topics/client-topics.ts';
 import { checkTopicFilter, isWildcard, MAX_TOPIC_BYTES, parseSharedFilter } from '../../topics/topic.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
@@ -14,7 +15,8 @@ interface CheckSettings {
 }
 
 /**
- * Perform the checks of a subscription that need no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`.
+ * Perform the checks of a subscription that need no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`
+ * and `$client`.
  * @param hasId the SUBSCRIBE has a Subscription Identifier
  * @returns 0 or the reason code that refuses the filter
  */
@@ -36,6 +38,7 @@ export function filterFault(
   if (shared !== undefined && !zone.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
   if (!zone.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
   if (hasId && !zone.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
+  if (isOfClients(inner) && !isOwnTopic(client.clientId, inner) && !client.isSuperuser) return ReasonCode.notAuthorized;
   if (isSystem(inner) && !maySubscribeSystem(client, inner, rules, settings)) return ReasonCode.notAuthorized;
   return 0;
 }

@@ -22,6 +22,7 @@ import { SubscribeQuestion } from '../../events/questions.ts';
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { SessionClient } from '../../session/session-client.ts';
+import { isOfClients } from '../../topics/client-topics.ts';
 import { innerFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import { aclMetric } from './message-hooks.ts';
@@ -78,8 +79,9 @@ export class FilterDecisions {
   /** Report and return the decision that needs no hook; undefined if hooks must be asked. */
   unasked(client: SessionClient, filter: string): boolean | undefined {
     const { hooks } = this.#services;
-    if (!client.isSuperuser && hooks.authorizeSubscribe.length > 0) return undefined;
-    const isAllowed = client.isSuperuser || allowsUnmatched(client, hooks, 'authorizeSubscribe');
+    const isGranted = client.isSuperuser || isOfClients(innerFilter(filter)); // the client's own, as it has been checked
+    if (!isGranted && hooks.authorizeSubscribe.length > 0) return undefined;
+    const isAllowed = isGranted || allowsUnmatched(client, hooks, 'authorizeSubscribe');
     this.announce(client, filter, isAllowed);
     return isAllowed;
   }

@@ -4,6 +4,7 @@ import { allowsUnmatched } from '../../events/hooks.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
+import { isOfClients } from '../../topics/client-topics.ts';
 import { innerFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
@@ -88,7 +89,7 @@ export class RightsReview {
       if (asks) sourceReview.askNow(session, subscription);
       return;
     }
-    const ruled = client.isSuperuser || access.rules.decideFilter(client, filter);
+    const ruled = client.isSuperuser || isOfClients(filter) || access.rules.decideFilter(client, filter);
     if (ruled === undefined && asks && sourceReview.askNow(session, subscription)) return;
     const isRevoked = access.deliveryRights.isRevoked(subscription);
     if (ruled ?? this.#staysGranted(session)) {

@@ -1,3 +1,5 @@
+// The codes in alphabetical order, for everything that an app does with a broker and with the clients in its process.
+
 import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of the broker and of the clients in this process. */
@@ -97,11 +99,19 @@ export const BROKER_CODES = {
     remedy: 'Use the name that the message suggests.'
   },
   MOUNTPOINT_INVALID: { about: 'A mount point is not a prefix of topic names.', remedy: 'Write it without wildcards.' },
+  MQTT_5_REQUIRED: {
+    about: 'Requests and responses need MQTT 5.0.',
+    remedy: 'Connect with `protocolVersion: 5`, the default.'
+  },
   NOT_AUTHORIZED: {
     about: 'A hook or an access rule refused the operation.',
     remedy: 'Change the rules, or do not attempt it.'
   },
   NOT_CONNECTED: { about: 'The client is not connected.', remedy: 'Connect first.' },
+  NO_SUBSCRIBERS: {
+    about: 'The topic of a request has no subscribers.',
+    remedy: 'Start the responder, or correct the topic.'
+  },
   OPTION_FIXED: {
     about: 'The option cannot be changed at run time.',
     remedy: 'Change it in the options of `createBroker`, and start again.'
@@ -133,12 +143,20 @@ export const BROKER_CODES = {
     remedy: 'Check the rights of the client, or the limits of the broker.'
   },
   QUOTA_EXCEEDED: {
-    about: 'There is no room to queue the message, or too many messages are delayed.',
+    about: 'There is no room to queue the message, or too many messages are delayed or requests are pending.',
     remedy: 'Try again later, or raise the limits.'
   },
   REAUTHENTICATION_UNDER_WAY: {
     about: 'A re-authentication of the client is already in progress.',
     remedy: 'Wait until that has ended.'
+  },
+  REQUEST_TIMEOUT: {
+    about: 'There was no response to a request within its time.',
+    remedy: 'Check the responder and its right to publish to the response topic, or raise `timeout`.'
+  },
+  RESPONDER_FAILED: {
+    about: 'The handler of a responder has failed; the message names the code of its error.',
+    remedy: 'Look at the log of the responder.'
   },
   REWRITE_INVALID: { about: 'A rule of the option `rewrite` is invalid.', remedy: 'See `expected` of the error.' },
   REWRITE_SKIPPED: {
