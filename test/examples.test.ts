@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { examples } from './support/example-tables.ts';
+import { examples, tutorials } from './support/example-tables.ts';
 import { promised } from './support/pages.ts';
 import { runPrograms } from './support/run-programs.ts';
 import type { PageRun } from './support/run-snippets.ts';
@@ -33,6 +33,26 @@ describe('examples', () => {
       const { outputs, error } = (await runs)[name];
       assert.equal(error, undefined);
       assert.equal(outputs[0], promised(text));
+    });
+  }
+});
+
+describe('tutorials', () => {
+  const programs = tutorials();
+
+  let runs: Promise<Record<string, PageRun>> | undefined;
+  for (const { name, text, page } of programs) {
+    it(`runs the program of ${name}, which prints what its page promises and ends`, async () => {
+      runs ??= runPrograms(
+        programs.map((program) => ({ page: program.name, code: program.text })),
+        true
+      );
+      const { outputs, error } = (await runs)[name];
+      assert.equal(error, undefined);
+      const output = promised(text);
+      assert.equal(outputs[0], output);
+      for (const line of (output ?? '').trimEnd().split('\n'))
+        assert.ok(page.includes(line), `the page shows the line "${line}"`);
     });
   }
 });

@@ -27,6 +27,10 @@ export const SHELVES = [
         ]
       },
       {
+        title: 'Tutorials',
+        pages: [page('compute-on-messages', 'examples/tutorials/compute-on-messages.md')]
+      },
+      {
         title: 'Programs',
         pages: [
           page('examples', 'examples/README.md'),

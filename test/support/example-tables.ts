@@ -29,6 +29,30 @@ export function examples(): Example[] {
     });
 }
 
+/** Returns the tutorials by name: each is a page and a program. */
+export function tutorials(): { name: string; page: string; text: string }[] {
+  const below = join(folder, 'tutorials');
+  const names = readdirSync(below).filter((file) => file.endsWith('.md'));
+  return names.sort().map((file) => {
+    const name = file.slice(0, -3);
+    const read = (ending: string) => readFileSync(join(below, name + ending), 'utf8');
+    return { name, page: read('.md'), text: read('.ts') };
+  });
+}
+
+/**
+ * Returns the parts of the programs of tutorials, which their pages show, by the names of the marks around them: `program NAME PART`. A part is a
+ * region of the program.
+ */
+export function programParts(): Readonly<Record<string, () => string>> {
+  const parts = tutorials().flatMap(({ name, text }) =>
+    [...text.matchAll(/^\/\/ #region (\S+)\n(.*?)^\/\/ #endregion$/gms)].map(
+      ([, part, code]) => [`program ${name} ${part}`, () => `\`\`\`typescript\n${code}\`\`\``] as const
+    )
+  );
+  return Object.fromEntries(parts);
+}
+
 /** The table of the examples, for their page. */
 export const EXAMPLE_TABLES: Readonly<Record<string, () => string>> = {
   examples: () =>

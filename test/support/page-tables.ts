@@ -27,7 +27,7 @@ import {
 import { ACCESS_TABLES } from './access-tables.ts';
 import { COMMAND_TABLES } from './command-tables.ts';
 import { causes, errorCodes, hooks, sysFigures } from './core-tables.ts';
-import { EXAMPLE_TABLES } from './example-tables.ts';
+import { EXAMPLE_TABLES, programParts } from './example-tables.ts';
 import { MANAGEMENT_TABLES } from './management-tables.ts';
 import { STREAM_TABLES } from './stream-tables.ts';
 import { code, markdown, options, params } from './table-parts.ts';
@@ -35,6 +35,7 @@ import { code, markdown, options, params } from './table-parts.ts';
 /** The tables of the pages, each generated from its rows, by the names in the marks around them. */
 export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   ...EXAMPLE_TABLES,
+  ...programParts(),
   events,
   features,
   hooks,
