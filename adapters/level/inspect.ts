@@ -60,11 +60,19 @@ export async function inspectFolder(
   return {
     holder,
     hasStore,
-    format: format === undefined ? undefined : readFormat({ key: FORMAT_KEY, value: format }),
+    format: formatIn(format),
     isUnfinishedImport: mark?.equals(IMPORT_MARK.value) === true,
     damages,
     leftovers
   };
+}
+
+function formatIn(value: Buffer | undefined): FormatRecord | undefined {
+  try {
+    return value && readFormat({ key: FORMAT_KEY, value });
+  } catch {
+    return undefined; // the record is damaged
+  }
 }
 
 function temporary(names: readonly string[]): { readonly name: string }[] {

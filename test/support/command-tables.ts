@@ -4,6 +4,7 @@ import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
 import { CONNECTION_FLAGS } from '../../adapters/cli/ctl/ctl.ts';
 import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
+import { CHECKS } from '../../adapters/cli/doctor/doctor.ts';
 import { type FlagTable, spelledAsFlag, spellingsOf } from '../../adapters/cli/flags.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
@@ -21,7 +22,12 @@ export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
   'store flags': () => flags(STORE_FLAGS),
   'decode flags': () => flags(DECODE_FLAGS),
   'ctl flags': () => flags(CONNECTION_FLAGS),
-  'ctl actions': actions
+  'ctl actions': actions,
+  'doctor checks': () =>
+    markdown(
+      ['id', 'what is true if all is well', 'remedy'],
+      CHECKS.map(({ id, title, remedy }) => [code(id), title, remedy])
+    )
 };
 
 function without(table: FlagTable, others: FlagTable): FlagTable {
