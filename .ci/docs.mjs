@@ -97,7 +97,7 @@ function homePage(shelves) {
       },
       actions: [
         { theme: 'brand', text: 'Getting started', link: groups[0].items[0].link },
-        { theme: 'alt', text: 'Something does not work', link: '/look-up/causes' }
+        { theme: 'alt', text: 'Something does not work', link: '/do/troubleshooting' }
       ]
     },
     features

@@ -25,7 +25,11 @@ const QUESTIONS = [
   ['counters of dropped messages', '/look-up/'],
   ['mount on express', '/do/'],
   ['fake timers', '/do/'],
-  ['tumbling window', '/do/streams']
+  ['tumbling window', '/do/streams'],
+  ['why was my client refused', '/do/troubleshooting'],
+  ['port in use', '/do/troubleshooting'],
+  ['nothing arrives', '/do/troubleshooting'],
+  ['messages are dropped', '/do/troubleshooting']
 ];
 
 const server = createServer((request, response) => {
@@ -64,6 +68,7 @@ try {
       '/',
       '/openapi/index.html',
       '/api/index.html',
+      '/do/troubleshooting',
       ...SHELVES.map(
         ({
           name,

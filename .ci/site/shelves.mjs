@@ -45,6 +45,10 @@ export const SHELVES = [
     about: 'Recipes: mount, secure, test, connect, deploy and repair.',
     groups: [
       {
+        title: 'Repair',
+        pages: [page('troubleshooting', 'examples/recipes/troubleshooting.md')]
+      },
+      {
         title: 'In an app',
         pages: [
           page('management', 'adapters/management/README.md', 'Mount the REST interface'),
