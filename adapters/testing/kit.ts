@@ -24,8 +24,7 @@ const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
  * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
  *
  * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
- * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
- * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
+ * `kit.clock.advance`. For code that uses `setTimeout`, such as MQTT.js, pass the fake timers of the test runner as the option `timers`.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; the errors of `broker.start`
  */
 export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;

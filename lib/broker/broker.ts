@@ -47,7 +47,7 @@ import type { AppRequestHandler, AppRespondOptions } from './facets/responder.ts
 import { Retained } from './facets/retained.ts';
 import { Sessions } from './facets/sessions.ts';
 import type { Features } from './features/features.ts';
-import type { MessageHandler, SubscribeOptions } from './messages/handler-subscriber.ts';
+import type { HandlerSubscriber, MessageHandler, SubscribeOptions } from './messages/handler-subscriber.ts';
 import type { MessageStreamOptions } from './messages/message-stream.ts';
 import { BridgeAccess } from './rights/bridge-access.ts';
 import type { Services } from './services.ts';
@@ -57,8 +57,8 @@ defineAsyncDispose();
 
 /** The engine of a broker. Not public: the tests of this project use it to inspect internal state. */
 export let engineOf: (broker: Broker) => Engine;
-/** The filters of active `broker.subscribe` and `broker.messages` subscriptions, one per handler. Not public: the test kit uses it. */
-export let handledFiltersOf: (broker: Broker) => string[];
+/** The active `broker.subscribe` and `broker.messages` subscriptions, one per handler. Not public: the test kit uses it. */
+export let handlersOf: (broker: Broker) => HandlerSubscriber[];
 /** Serve a client within this process over a stream, as `Broker.handle` does. Not public: the test kit uses it. */
 export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Partial<TransportInfo>) => void;
 
@@ -119,7 +119,7 @@ export class Broker<Data = unknown> {
 
   static {
     engineOf = (broker) => broker.#engine;
-    handledFiltersOf = (broker) => broker.#subscriptions.filters();
+    handlersOf = (broker) => broker.#subscriptions.handlers();
     bridgeAccessOf = (b) => new BridgeAccess(b.#services, b, (ours, zone) => b.#serve(ours, LOCAL, zone));
     serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { ...LOCAL, ...transportInfo });
   }

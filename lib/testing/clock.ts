@@ -12,6 +12,8 @@ import { TimerHeap, type VirtualTimer } from '../base/collections/timer-heap.ts'
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { type Duration, durationMs } from '../base/fields.ts';
 import { WorkCount } from '../base/pending-work.ts';
+import type { TimerFollower } from './fake-timers.ts';
+import { originOf, traceOf } from './origin.ts';
 
 /** Options of a virtual clock. */
 export interface VirtualClockOptions {
@@ -56,6 +58,9 @@ export class VirtualClock implements Clock {
   readonly #stuckMs: number;
   #monotonicMs = 0;
   #wallOffsetMs: number;
+  #follower: TimerFollower | undefined = undefined;
+  /** While fake timers fire: the latest time that they can have reached. */
+  #stepUntilMs: number | undefined = undefined;
   #lastTask: Promise<unknown> = Promise.resolve();
 
   constructor(options: VirtualClockOptions = {}) {
@@ -64,22 +69,22 @@ export class VirtualClock implements Clock {
     this.#stuckMs = options.stuckMs ?? 5_000;
     this.internal = {
       now: () => this.now(),
-      monotonic: () => this.#monotonicMs,
+      monotonic: () => this.monotonic(),
       setTimeout: (run, delayMs) => this.#arm(run, delayMs, undefined, undefined),
       clearTimeout: (timer) => this.clearTimeout(timer)
     };
   }
 
   now(): number {
-    return this.#wallOffsetMs + this.#monotonicMs;
+    return this.#wallOffsetMs + this.monotonic();
   }
 
   monotonic(): number {
-    return this.#monotonicMs;
+    return this.#stepUntilMs === undefined ? this.#monotonicMs : this.#reachedMs(this.#stepUntilMs);
   }
 
   setTimeout(run: () => void, delayMs: number): unknown {
-    return this.#arm(run, delayMs, new Error(), this.#calls.getStore());
+    return this.#arm(run, delayMs, traceOf(this.setTimeout), this.#calls.getStore());
   }
 
   clearTimeout(timer: unknown): void {
@@ -145,6 +150,17 @@ export class VirtualClock implements Clock {
   /** Move the wall clock only, as a correction by NTP would. No timer fires. */
   stepWall(ms: number): void {
     this.#wallOffsetMs += ms;
+    this.#follower?.setNow(this.now());
+  }
+
+  /**
+   * Move fake timers of a test runner together with this clock; undefined: no more.
+   * @param follower its date is that of this clock, which may follow from fakes that the test has installed
+   * @internal
+   */
+  lead(follower: TimerFollower | undefined, nowMs = this.now()): void {
+    this.#follower = follower;
+    this.#wallOffsetMs = nowMs - this.#monotonicMs;
   }
 
   /** Count a promise as work in progress: virtual time stops until it settles. @returns the promise */
@@ -175,7 +191,7 @@ export class VirtualClock implements Clock {
 
   #arm(run: () => void, delayMs: number, trace: Error | undefined, call: Call | undefined): unknown {
     if (delayMs === Infinity) return undefined;
-    const dueMs = this.#monotonicMs + Math.max(delayMs || 0, 0);
+    const dueMs = this.monotonic() + Math.max(delayMs || 0, 0);
     const timer = { dueMs, run, trace, call, order: 0, isArmed: false };
     this.#heap.add(timer);
     call?.armed();
@@ -189,6 +205,11 @@ export class VirtualClock implements Clock {
 
   /** Fire the next timer if it is due by `untilMs`. @returns false if there is none @throws what the timer throws */
   #fire(untilMs: number): boolean {
+    if (this.#follower !== undefined) {
+      const dueMs = Math.min(this.#heap.dueMs, untilMs);
+      if (dueMs === Infinity && !this.#follower.mayHaveTimers) return false;
+      if (!this.#step(this.#follower, dueMs)) return true;
+    }
     const timer = this.#heap.takeDue(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
     if (timer === undefined) return false;
     if (timer.dueMs > this.#monotonicMs) this.#monotonicMs = timer.dueMs;
@@ -199,6 +220,26 @@ export class VirtualClock implements Clock {
       this.#calls.run(call, run); // timers that it arms also belong to the hook
     }
     return true;
+  }
+
+  /** Fire the next fake timers if they are due by `untilMs`. @returns true if this time is reached @throws what a timer throws */
+  #step(follower: TimerFollower, untilMs: number): boolean {
+    const offsetMs = this.#wallOffsetMs;
+    follower.setNow(this.now());
+    this.#stepUntilMs = untilMs;
+    let isReached = false;
+    try {
+      isReached = follower.step(offsetMs + this.#monotonicMs, offsetMs + untilMs);
+    } finally {
+      this.#monotonicMs = isReached ? untilMs : this.#reachedMs(untilMs);
+      this.#stepUntilMs = undefined;
+    }
+    return isReached;
+  }
+
+  /** The virtual time that the fake timers have reached. */
+  #reachedMs(untilMs: number): number {
+    return Math.min(Math.max(Date.now() - this.#wallOffsetMs, this.#monotonicMs), untilMs);
   }
 
   /** Run a task after all earlier ones, because they share the virtual time. */
@@ -346,9 +387,4 @@ function wallMs(date: Date | number | string, field: string): number {
   const ms = new Date(date).getTime();
   if (Number.isNaN(ms)) throw new InvalidInput('DATE_INVALID', field, 'a date', date);
   return ms;
-}
-
-/** The line of the stack that called setTimeout. */
-function originOf(trace: Error | undefined): string {
-  return trace?.stack?.split('\n')[2]?.trim().replace(/^at /, '') ?? '';
 }

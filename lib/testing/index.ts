@@ -2,6 +2,7 @@
 /** The test kit: a broker without ports, a virtual clock, and links with simulated faults. It works with any test runner. */
 export { type ArmedTimer, VirtualClock, type VirtualClockOptions } from './clock.ts';
 export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expectation.ts';
+export type { FakeTimers, MockTimers, RunnerTimers } from './fake-timers.ts';
 export {
   createTestBroker,
   LeakError,
@@ -15,4 +16,5 @@ export {
 } from './kit.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
 export type { Command, PacketChoice } from './link-direction.ts';
+export type { MqttJsClient } from './mqtt-js.ts';
 export { type StoreCase, type StoreContractOptions, storeContract } from './store-contract.ts';

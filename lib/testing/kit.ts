@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { Broker, engineOf, handledFiltersOf, serveLocal } from '../broker/broker.ts';
+import { type Broker, engineOf, handlersOf, serveLocal } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
@@ -17,12 +17,25 @@ import type { Message } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
+import { type FakeTimers, TimerFollower } from './fake-timers.ts';
 import { Link, type LoggedPacket } from './link.ts';
+import { type MqttJsClient, reconnect } from './mqtt-js.ts';
+import { originOf, traceOf } from './origin.ts';
+import { TracedBroker } from './traced-broker.ts';
 
 /** Options of the broker and of the kit. */
 export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Data>, 'clock'> {
   /** A virtual clock, or options for a new one. */
   readonly clock?: VirtualClock | VirtualClockOptions;
+  /**
+   * Fake timers of the test runner that the clock moves: `vi` of Vitest, `jest` of Jest, or `mock.timers` of node:test.
+   *
+   * The kit fakes `setTimeout`, `setInterval` and `Date` until it is disposed of, unless the test has faked them before; then the clock
+   * begins at their date. The code under test may use these functions instead of `kit.clock`: `kit.clock.advance` fires its timers in the
+   * right order with those of the broker, and `Date` is the time of the clock. With `mock.timers`, time passes in steps of at most 10 ms.
+   * Default: none; timers of the code under test are real.
+   */
+  readonly timers?: FakeTimers;
   /**
    * The action of dispose if the application under test has left resources open.
    *
@@ -94,8 +107,7 @@ export type LinkTarget = string | Client | Duplex;
  * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
  *
  * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
- * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
- * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
+ * `kit.clock.advance`. For code that uses `setTimeout`, such as MQTT.js, pass the fake timers of the test runner as the option `timers`.
  */
 export async function createTestBroker(options?: TestBrokerOptions, openPort?: OpenPort): Promise<TestBroker>;
 export async function createTestBroker<Data>(
@@ -107,7 +119,12 @@ export async function createTestBroker<Data>(
   openPort?: OpenPort
 ): Promise<TestBroker<Data>> {
   const kit = new TestBroker<Data>(options, openPort);
-  await kit.broker.start();
+  try {
+    await kit.broker.start();
+  } catch (error) {
+    kit.restoreTimers();
+    throw error;
+  }
   return kit;
 }
 
@@ -123,12 +140,14 @@ export class TestBroker<Data = unknown> {
     readonly clear: (id: number) => void;
   };
   readonly #openPort: OpenPort | undefined;
+  readonly #follower: TimerFollower | undefined;
+  readonly #traced: TracedBroker<Data>;
   readonly #policy: LeakPolicy;
   readonly #links: Link[] = [];
   readonly #linkOf = new Map<object, Link>();
   /** The broker's ends of the streams that the kit created. */
   readonly #ends = new WeakSet<ByteStream>();
-  readonly #expectations = new Set<Expectation>();
+  readonly #expectations = new Map<Expectation, Error>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
   /** The messages that the broker published in this turn because a link was cut. */
@@ -140,17 +159,38 @@ export class TestBroker<Data = unknown> {
 
   constructor(options: TestBrokerOptions = {}, openPort?: OpenPort) {
     this.#openPort = openPort;
-    const { clock, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
+    const { clock, timers, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
     if (!POLICIES.includes(leaks))
       throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
     this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
     this.#policy = leaks;
-    this.broker = new Broker<Data>({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
+    this.#follower = timers === undefined ? undefined : new TimerFollower(timers);
+    this.#leadTimers(clock);
+    try {
+      this.#traced = new TracedBroker<Data>({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
+    } catch (error) {
+      this.restoreTimers();
+      throw error;
+    }
+    this.broker = this.#traced;
     this.clock.attach(engineOf(this.broker).services.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
       clear: (id) => this.#clearInterval(id)
     };
+  }
+
+  #leadTimers(clock: TestBrokerOptions['clock']): void {
+    if (this.#follower === undefined) return;
+    const isSet = clock instanceof VirtualClock || clock?.now !== undefined;
+    const now = this.#follower.start(isSet ? this.clock.now() : undefined, this.clock.now());
+    this.clock.lead(this.#follower, now);
+  }
+
+  /** Restore the timers that the option `timers` has faked. @internal */
+  restoreTimers(): void {
+    this.#follower?.stop();
+    this.clock.lead(undefined);
   }
 
   /**
@@ -176,6 +216,18 @@ export class TestBroker<Data = unknown> {
     const link = this.#open(end, client, transportInfo);
     if (link !== undefined) this.#linkOf.set(client, link);
     return client;
+  }
+
+  /**
+   * Let a client of MQTT.js connect again after its connection was lost, and send what it has queued while it was offline.
+   *
+   * `client.reconnect()` alone begins with empty stores and forgets the messages at QoS 1 and 2. Not needed if the client reconnects on its
+   * own (`reconnectPeriod`) with the option `timers`. Has no effect on a client that is connected.
+   * @returns when the client is connected, and the broker has what was queued
+   * @throws the error of the client, such as a refusal of the broker, or ECONNREFUSED while `isReachable` is false
+   */
+  async reconnect<S>(client: MqttJsClient<S>): Promise<void> {
+    return reconnect(client, this.clock);
   }
 
   /**
@@ -269,7 +321,7 @@ export class TestBroker<Data = unknown> {
    * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that arrived instead; the error that `where` throws; InvalidInput
    */
   async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
-    return this.#expect(filter, options, (expectation) => expectation.expectMessage());
+    return this.#expect(filter, options, (expectation) => expectation.expectMessage(), traceOf(this.expectMessage));
   }
 
   /**
@@ -277,7 +329,7 @@ export class TestBroker<Data = unknown> {
    * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message; the error that `where` throws; InvalidInput
    */
   async expectNoMessage(filter: string, options: ExpectOptions = {}): Promise<void> {
-    return this.#expect(filter, options, (expectation) => expectation.expectNone());
+    return this.#expect(filter, options, (expectation) => expectation.expectNone(), traceOf(this.expectNoMessage));
   }
 
   /**
@@ -285,12 +337,25 @@ export class TestBroker<Data = unknown> {
    * @throws LeakError TEST_LEAKS with `leaks: 'error'`
    */
   async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#report(await this.#end());
+    } finally {
+      this.restoreTimers();
+    }
+  }
+
+  /** @returns the leaks */
+  async #end(): Promise<string[]> {
     await this.clock.settle();
     const leaks = this.#policy === 'ignore' ? [] : this.#leaks();
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
     for (const link of this.#links) link.release(); // no wills are published, because the broker stops first
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
     this.clock.detach(engineOf(this.broker).services.work);
+    return leaks;
+  }
+
+  #report(leaks: readonly string[]): void {
     if (leaks.length === 0) return;
     const error = new LeakError(leaks);
     if (this.#policy === 'error') throw error;
@@ -301,26 +366,31 @@ export class TestBroker<Data = unknown> {
     const open = [...engineOf(this.broker).connections.all].filter(
       ({ stream, session }) => session.client.transportInfo.transport === 'local' && !this.#ends.has(stream)
     );
+    const line = (resource: object) => this.#traced.originOf(resource);
     return [
-      ...open.map(
-        ({
-          session: {
-            client: { clientId }
-          }
-        }) => `client "${clientId}" of broker.connect or broker.stream is still connected; disconnect it`
-      ),
-      ...handledFiltersOf(this.broker).map(
-        (filter) =>
-          `a handler of "${filter}" (broker.subscribe, broker.messages) is still subscribed; call the function that subscribe returned, or use the option signal`
+      ...open.map((connection) => {
+        const { clientId } = connection.session.client;
+        return `client "${clientId}" of broker.connect or broker.stream is still connected; disconnect it; opened at ${line(connection)}`;
+      }),
+      ...handlersOf(this.broker).map(
+        (handler) =>
+          `a handler of "${handler.filter}" (broker.subscribe, broker.messages) is still subscribed; call the function that subscribe returned, or use the option signal; subscribed at ${line(handler)}`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
-      ...[...this.#expectations].map(({ filter }) => `an expectation on "${filter}" was not awaited`)
+      ...[...this.#expectations].map(
+        ([{ filter }, trace]) => `an expectation on "${filter}" was not awaited; made at ${originOf(trace)}`
+      )
     ];
   }
 
-  async #expect<T>(filter: string, options: ExpectOptions, wait: (expectation: Expectation) => Promise<T>): Promise<T> {
+  async #expect<T>(
+    filter: string,
+    options: ExpectOptions,
+    wait: (expectation: Expectation) => Promise<T>,
+    trace: Error
+  ): Promise<T> {
     const expectation = new Expectation(this.broker, this.clock, filter, options, this.#publishedInTurn);
-    this.#expectations.add(expectation);
+    this.#expectations.set(expectation, trace);
     try {
       return await wait(expectation);
     } finally {

@@ -574,12 +574,12 @@ async function messyKit(options: TestBrokerOptions): Promise<TestBroker> {
 }
 
 const LEAKS = [
-  /client "forgotten" of broker.connect or broker.stream is still connected/,
-  /client "" of broker.connect or broker.stream is still connected/,
-  /a handler of "heard" .* is still subscribed/,
-  /a handler of "read" .* is still subscribed/,
-  /due in 5000 ms, set at .*kit\.test\.ts/,
-  /expectation on "never"/
+  /client "forgotten" of broker.connect or broker.stream is still connected.* opened at .*testing\/kit\.test/,
+  /client "" of broker.connect or broker.stream is still connected.* opened at .*testing\/kit\.test/,
+  /a handler of "heard" .* is still subscribed.* subscribed at .*testing\/kit\.test/,
+  /a handler of "read" .* is still subscribed.* subscribed at .*testing\/kit\.test/,
+  /due in 5000 ms, set at .*testing\/kit\.test/,
+  /expectation on "never" was not awaited; made at .*testing\/kit\.test/
 ];
 
 describe('a client whose connection ends in the turn of its CONNACK', () => {
@@ -754,5 +754,32 @@ describe('MQTT.js over a stream of the kit', () => {
     kit.link('js').cut();
     await closed;
     await client.endAsync(true);
+  });
+
+  it('sends what it has queued offline, at each QoS, when kit.reconnect lets it connect again', async () => {
+    await using kit = await createTestBroker();
+    const options = { clientId: 'js', keepalive: 0, reconnectPeriod: 0 };
+    const client = new mqtt.MqttClient(() => kit.stream(), options);
+    await next(client, 'connect');
+    await kit.reconnect(client); // no effect
+    kit.link('js').cut();
+    await next(client, 'close');
+    const got: string[] = [];
+    kit.broker.subscribe('t/#', ({ topic, payload }) => got.push(`${topic} ${payload}`));
+    kit.isReachable = false;
+    await assert.rejects(kit.reconnect(client), { code: 'ECONNREFUSED' });
+    kit.isReachable = true;
+    kit.refuseNext(0x88);
+    await assert.rejects(kit.reconnect(client), /Connection refused/);
+    const sent = ([0, 1, 2] as const).map((qos) => client.publishAsync(`t/${qos}`, 'offline', { qos }));
+    await kit.reconnect(client);
+    assert.deepEqual(got.sort(), ['t/0 offline', 't/1 offline', 't/2 offline']);
+    await Promise.all(sent);
+    assert.equal(kit.packets('js').filter(({ cmd }) => cmd === 'connect').length, 3);
+    await client.endAsync();
+    await kit.reconnect(client);
+    assert.equal(client.connected, true);
+    kit.broker.unsubscribe('t/#');
+    await client.endAsync();
   });
 });

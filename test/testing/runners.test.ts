@@ -47,11 +47,12 @@ const RUNNERS: readonly Runner[] = [
   }
 ];
 
-/** The sample project of a runner: three tests pass, the last one leaves a resource open. */
+/** The sample project of a runner: all tests pass but the last one, which leaves a resource open. */
 function testFile({ module, fakes }: Runner): string {
   return `
     import { afterEach, beforeEach, describe, expect, it, ${fakes} } from '${module}';
     import { setupBroker } from 'embermq/testing';
+    import mqtt from 'mqtt';
 
     const test = setupBroker({ beforeEach, afterEach });
 
@@ -78,6 +79,54 @@ function testFile({ module, fakes }: Runner): string {
         await startDevice(test);
         await test.clock.advance('1h');
         expect(test.clock.now() - before).toBe(3_600_000);
+      });
+    });
+    describe('while the clock of the kit moves the fake timers', () => {
+      const timed = setupBroker({ beforeEach, afterEach }, { timers: ${fakes} });
+      it('runs a device that uses setTimeout, with the date of the clock', async () => {
+        const { kit, clock } = timed;
+        const log = [];
+        const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+        const device = (async () => {
+          for (let i = 0; i < 3; i++) {
+            await sleep(1_007);
+            await kit.broker.publish('beat', String(i));
+            log.push(Date.now() - start);
+          }
+        })();
+        const start = clock.now();
+        expect(new Date().toISOString()).toBe('2026-01-01T00:00:00.000Z');
+        await kit.expectMessage('beat', { within: '2s' });
+        await clock.advance('1h');
+        await device;
+        expect(log).toEqual([1_007, 2_014, 3_021]);
+        expect(Date.now()).toBe(clock.now());
+      });
+      it('lets MQTT.js ping and reconnect, and keeps its offline queue', async () => {
+        const { kit, clock } = timed;
+        const client = new mqtt.MqttClient(() => kit.stream(), { clientId: 'js', keepalive: 60, reconnectPeriod: 5_000 });
+        client.on('error', () => {});
+        await new Promise((resolve) => client.once('connect', resolve));
+        await clock.advance('5m');
+        expect(client.connected).toBe(true);
+        kit.isReachable = false;
+        kit.link('js').cut();
+        await clock.advance('1m');
+        const sent = client.publishAsync('queued', 'offline', { qos: 1 });
+        kit.isReachable = true;
+        expect((await kit.expectMessage('queued', { within: '6s' })).text).toBe('offline');
+        await sent;
+        client.end(true);
+      });
+      it('names the call that fakes the right functions', async () => {
+        const set = globalThis.setTimeout;
+        ${fakes}.useFakeTimers();
+        await expect(timed.clock.advance('1s')).rejects.toThrow(/must not be faked.*useFakeTimers/);
+        expect(set).not.toBe(globalThis.setTimeout);
+      });
+      it('has restored the timers of the previous test', async () => {
+        await timed.kit[Symbol.asyncDispose]();
+        expect(Object.hasOwn(globalThis.setTimeout, 'clock')).toBe(false);
       });
     });
     it('opens a port', async () => {
@@ -128,7 +177,11 @@ describe('setupBroker in a project that installs the package', () => {
       );
       const output = failed.stdout + failed.stderr;
       assert.equal(failed.code, 1, output);
-      assert.match(output, /Tests:? +1 failed.* 4 passed/, output);
-      assert.match(output, /a handler of "a\/#" .* is still subscribed/, output);
+      assert.match(output, /Tests:? +1 failed.* 8 passed/, output);
+      assert.match(
+        output,
+        /a handler of "a\/#" .* is still subscribed.* subscribed at .*device\.test\.js:\d+:\d+/,
+        output
+      );
     });
 });

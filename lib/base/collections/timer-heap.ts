@@ -33,6 +33,15 @@ export class TimerHeap {
     return true;
   }
 
+  /** The due time of the first timer; Infinity if there is none. */
+  get dueMs(): number {
+    for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
+      if (first.isArmed) return first.dueMs;
+      this.#removeFirst();
+    }
+    return Infinity;
+  }
+
   /** Remove and return the first timer, if it is due by `untilMs`. */
   takeDue(untilMs: number): VirtualTimer | undefined {
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {

@@ -24,9 +24,9 @@ export class AppSubscriptions {
     this.#responder = new Responder(engine);
   }
 
-  /** The filters of all handlers, one for each handler. */
-  filters(): string[] {
-    return [...this.#handlers].flatMap(([filter, known]) => [...known].map(() => filter));
+  /** All handlers; those of one filter in the order in which they subscribed. */
+  handlers(): HandlerSubscriber[] {
+    return [...this.#handlers.values()].flatMap((known) => [...known]);
   }
 
   /** See `Broker.subscribe`. */

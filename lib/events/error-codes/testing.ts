@@ -14,9 +14,13 @@ export const TESTING_CODES = {
     about: 'A date cannot be read, or is in the past of the clock.',
     remedy: 'Use `stepWall` to set the wall clock back.'
   },
+  FAKE_TIMERS_UNSUITABLE: {
+    about: 'The clock of the kit cannot move the fake timers of the test runner (option `timers`).',
+    remedy: 'Leave it to the kit to fake timers, or make the call that the message names.'
+  },
   KIT_IN_USE: {
-    about: 'A test of `setupBroker` began while another one was running.',
-    remedy: 'Call `createTestBroker` in tests that run concurrently.'
+    about: 'A test of `setupBroker`, or a kit with the same fake timers, began while another one was running.',
+    remedy: 'Call `createTestBroker` in tests that run concurrently, without the option `timers`.'
   },
   KIT_MISSING: {
     about: 'The kit of `setupBroker` was used outside of a test.',
