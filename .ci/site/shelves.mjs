@@ -28,7 +28,10 @@ export const SHELVES = [
       },
       {
         title: 'Tutorials',
-        pages: [page('compute-on-messages', 'examples/tutorials/compute-on-messages.md')]
+        pages: [
+          page('compute-on-messages', 'examples/tutorials/compute-on-messages.md'),
+          page('write-a-library', 'examples/tutorials/write-a-library.md')
+        ]
       },
       {
         title: 'Programs',
