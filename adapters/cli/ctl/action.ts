@@ -126,7 +126,7 @@ export type Output =
 
 /** The form in which the rows of an action are printed on a terminal. */
 export interface RowForm {
-  /** The columns of the table. Default: all fields of the first row. */
+  /** The columns of the table. Default: all fields of the rows. */
   readonly columns?: readonly string[];
   /** Prints each row in a line, immediately, instead of in a table. */
   readonly line?: (row: object) => string;

@@ -183,7 +183,8 @@ ${lists.join('\n\n')}
 connection and output
 ${describeFlags(CONNECTION_FLAGS)}
 
-Lists are tables on a terminal, cut to its width, and otherwise one line of JSON for each row:
+Lists are tables on a terminal, without the columns that are empty, and otherwise one line of JSON for each row. In a
+narrow terminal (COLUMNS, or its width), the last columns are cut or left out first, which an ellipsis shows:
   embermq ctl clients | jq -r .clientid
 
 The exit code is 0, 1 if the broker refuses a request or cannot be reached, 2 if the command line is wrong, and 130 if a

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { isPlainObject } from '../../../lib/adapter.ts';
 import { jsonLine, oneLine, printable, type Shell } from '../command.ts';
 import type { Output, RowForm } from './action.ts';
+import { ListTable, pairs } from './table.ts';
 
 /** The style in which the output of an action is printed. */
 interface OutputStyle extends RowForm {
@@ -13,8 +14,6 @@ interface OutputStyle extends RowForm {
 
 /** Number of rows whose widths determine those of the columns of a table. */
 const MEASURED_ROWS = 1_000;
-/** Columns are not made narrower than this, so the table may be wider than a narrow terminal. */
-const MIN_WIDTH = 8;
 /** The names of fields that are times since 1970, if they have numbers. */
 const TIME = /(^|[._])(at|since|until|expired|expires_at|exportedAt)$/;
 
@@ -25,7 +24,7 @@ export async function print(shell: Shell, output: Output, style: OutputStyle): P
     if (style.json) await write(shell, `${jsonLine(output.record)}\n`);
     else {
       const fields = Object.entries(flat(output.record)).filter(([, value]) => value !== undefined);
-      await write(shell, table(fields.map(([name, value]) => [name, cell(name, value, style)])));
+      await write(shell, pairs(fields.map(([name, value]) => [name, cell(name, value, style)])));
     }
     return;
   }
@@ -60,14 +59,18 @@ async function printRows(
 ): Promise<void> {
   let rows: object[] = [];
   let heads = style.columns;
-  let hasHeads = false;
   let count = 0;
+  const table = new ListTable(widthOf(shell));
   const flush = async () => {
-    heads ??= Object.keys(flat(rows[0] ?? {}));
-    const lines = rows.map((row) => shownRow(row, heads as readonly string[], style));
-    const room = shell.stdout.columns ?? Infinity;
-    await write(shell, table(hasHeads || heads.length === 0 ? lines : [heads, ...lines], room));
-    hasHeads = true;
+    heads ??= [...new Set(rows.flatMap((row) => Object.keys(flat(row))))];
+    const named = heads;
+    await write(
+      shell,
+      table.block(
+        named,
+        rows.map((row) => shownRow(row, named, style))
+      )
+    );
     rows = [];
   };
   try {
@@ -81,6 +84,13 @@ async function printRows(
   }
   if (rows.length > 0 || count === 0) await flush();
   if (count === 0) await write(shell, '(none)\n');
+}
+
+/** The width of the terminal in characters; `Infinity` if standard output is not a terminal. */
+function widthOf({ stdout, env }: Shell): number {
+  if (stdout.isTTY !== true) return Infinity;
+  const given = Number(env.COLUMNS);
+  return Number.isInteger(given) && given > 0 ? given : stdout.columns || Infinity;
 }
 
 function shownRow(row: object, columns: readonly string[], style: RowForm): string[] {
@@ -123,31 +133,6 @@ function cell(name: string, value: unknown, { times = 'ms' }: RowForm): string {
 function timeText(value: number, unit: 'ms' | 's'): string {
   const time = new Date(unit === 's' ? value * 1_000 : value);
   return Number.isNaN(time.getTime()) ? `${value}` : time.toISOString();
-}
-
-/** @param room the width of the terminal: the widest columns are truncated so that the lines fit */
-function table(lines: readonly (readonly string[])[], room = Infinity): string {
-  const wanted = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at].length))) ?? [];
-  const widths = fitted(wanted, room);
-  return lines
-    .map((line) => {
-      const cells = line.map((text, at) => cut(text, widths[at]).padEnd(widths[at]));
-      return `${cells.join('  ').trimEnd()}\n`;
-    })
-    .join('');
-}
-
-function fitted(widths: readonly number[], room: number): readonly number[] {
-  let most = Math.max(...widths, MIN_WIDTH);
-  const width = () => widths.reduce((sum, one) => sum + Math.min(one, most) + 2, -2);
-  while (most > MIN_WIDTH && width() > room) most--;
-  return widths.map((one) => Math.min(one, most));
-}
-
-function cut(text: string, width: number): string {
-  if (text.length <= width) return text;
-  // not between the two halves of a surrogate pair
-  return `${text.slice(0, width - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 async function write({ stdout }: Shell, text: string): Promise<void> {

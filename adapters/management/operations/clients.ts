@@ -142,7 +142,7 @@ export const CLIENTS = [
       'clients list [PART=_like_clientid]':
         'clientid username ip_address port connected proto_ver subscriptions_cnt mqueue_len',
       'sessions list [PART=_like_clientid]':
-        'clientid connected created_at expiry_interval subscriptions_cnt inflight awaiting_rel mqueue_len mqueue_dropped'
+        'clientid connected mqueue_len mqueue_dropped inflight subscriptions_cnt awaiting_rel expiry_interval created_at'
     },
     example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
     paged: 'max',
