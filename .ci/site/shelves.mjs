@@ -54,6 +54,7 @@ export const SHELVES = [
       {
         title: 'In an app',
         pages: [
+          page('express', 'examples/recipes/express.md'),
           page('management', 'adapters/management/README.md', 'Mount the REST interface'),
           page('console', 'adapters/dashboard/README.md', 'Mount the console'),
           page('fastify', 'adapters/fastify/README.md', 'Fastify'),
@@ -104,8 +105,15 @@ export const SHELVES = [
       {
         title: 'Operate',
         pages: [
-          page('deploy', 'examples/deploy/README.md', 'Docker and systemd'),
+          page('deploy', 'examples/deploy/README.md', 'Run it as a service'),
+          page('systemd', 'examples/deploy/README.md#systemd'),
+          page('docker', 'examples/deploy/README.md#Docker'),
+          page('compose', 'examples/deploy/README.md#Docker Compose'),
+          page('kubernetes', 'examples/deploy/README.md#Kubernetes'),
+          page('windows', 'examples/recipes/windows.md'),
           page('production', 'lib/broker/README.md', 'Options and production'),
+          page('backup', 'examples/recipes/backup.md'),
+          page('rate-limits', 'examples/recipes/rate-limits.md'),
           page('observe', 'lib/monitor/README.md', 'Observe'),
           page('traces', 'adapters/trace/README.md', 'Traces into files'),
           page('command', 'adapters/cli/README.md', 'The command')

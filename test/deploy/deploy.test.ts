@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import mqtt from 'mqtt';
+import { parse, parseAllDocuments } from 'yaml';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
+import { SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
 import { joinedProgram } from '../support/programs.ts';
 
 const run = promisify(execFile);
@@ -30,6 +32,34 @@ const FREE_PORTS = [
   '--dashboard-port',
   'off'
 ];
+
+/** The parts of a manifest that its container is started from. */
+interface Manifest {
+  readonly kind: string;
+  readonly spec: {
+    readonly replicas: number;
+    readonly ports: readonly { readonly targetPort: string }[];
+    readonly selector: object;
+    readonly template: {
+      readonly metadata: { readonly labels: object };
+      readonly spec: { readonly terminationGracePeriodSeconds: number; readonly containers: readonly Container[] };
+    };
+    readonly volumeClaimTemplates: readonly { readonly spec: { readonly accessModes: readonly string[] } }[];
+  };
+}
+
+interface Container {
+  readonly args: readonly string[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly volumeMounts: readonly { readonly mountPath: string }[];
+}
+
+/** The arguments of a command without the flags for ports, and with files of the test in the place of files of a container. */
+function inFolder(args: readonly string[], places: Readonly<Record<string, string>>): string[] {
+  return args
+    .filter((arg, at) => !/^--[\w-]+-port$/.test(arg) && !/^--[\w-]+-port$/.test(args[at - 1] ?? ''))
+    .map((arg) => places[arg] ?? arg);
+}
 
 /** Check whether a program is installed and runs. */
 function works(program: string, ...args: readonly string[]): boolean {
@@ -99,6 +129,61 @@ describe('The files for deployment', () => {
     await checkService(args, async (port) => {
       assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200);
     });
+  });
+
+  it('starts the container of Kubernetes with a command line that serves, and answers its probes', async () => {
+    const text = readFileSync(join(deploy, 'kubernetes.yaml'), 'utf8');
+    const [service, set] = parseAllDocuments(text).map((document) => {
+      assert.deepEqual(document.errors, []);
+      return document.toJS() as Manifest;
+    });
+    assert.deepEqual([service.kind, set.kind, set.spec.replicas], ['Service', 'StatefulSet', 1]);
+    assert.deepEqual(service.spec.selector, set.spec.template.metadata.labels);
+    const { terminationGracePeriodSeconds, containers } = set.spec.template.spec;
+    const [{ args, ports, volumeMounts, ...container }] = containers;
+    const names = ports.map(({ name }) => name);
+    assert.deepEqual(
+      service.spec.ports.map(({ targetPort }) => targetPort),
+      names
+    );
+    assert.ok(terminationGracePeriodSeconds >= Number(args[args.indexOf('--drain-timeout') + 1]) + 10 + 10);
+    assert.deepEqual(
+      volumeMounts.filter(({ mountPath }) => !args.some((arg) => arg.startsWith(`${mountPath}/`))),
+      []
+    );
+    assert.deepEqual(set.spec.volumeClaimTemplates[0].spec.accessModes, ['ReadWriteOncePod']);
+    const places = {
+      '/data/store': join(folder, 'kubernetes'),
+      '/etc/embermq/passwords': join(folder, 'passwords'),
+      '0.0.0.0': '127.0.0.1'
+    };
+    await checkService(inFolder(args, places), async (port) => {
+      const probes = Object.entries(container).filter(([name]) => name.endsWith('Probe'));
+      assert.equal(probes.length, 3);
+      for (const [name, { httpGet }] of probes as unknown as [string, { httpGet: { path: string; port: string } }][]) {
+        assert.ok(names.includes(httpGet.port), name);
+        const answer = await fetch(`http://127.0.0.1:${port}${httpGet.path}`);
+        assert.deepEqual([answer.status, (await answer.text()).includes('warn')], [200, false], name);
+      }
+    });
+  });
+
+  it('defines a composition with the image, one broker, and secrets and volumes where its command expects them', () => {
+    const { services, volumes, secrets } = parse(readFileSync(join(deploy, 'compose.yaml'), 'utf8'));
+    assert.deepEqual(Object.keys(services), ['broker']);
+    const { broker } = services;
+    assert.equal(broker.build.context, '.');
+    assert.ok(dockerfile.includes(`ARG ${Object.keys(broker.build.args)[0]}=`));
+    assert.deepEqual(broker.volumes, [`${Object.keys(volumes)[0]}:/data`]);
+    const command = execForm('CMD', 'serve');
+    for (const name of broker.secrets) assert.ok(name in secrets && command.includes(`/run/secrets/${name}`), name);
+    assert.ok(
+      Number.parseInt(broker.stop_grace_period, 10) > Number(command[command.indexOf('--drain-timeout') + 1]) + 10
+    );
+    const isPublic = (entry: string) => !entry.startsWith('127.0.0.1:');
+    assert.deepEqual(broker.ports.filter(isPublic), ['1883:1883', '8083:8083']);
+    const options = Object.keys(SERVE_OPTIONS).map((name) => `EMBERMQ_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`);
+    for (const name of Object.keys(broker.environment)) assert.ok(options.includes(name), name);
   });
 
   it('defines an image that does not run as root', () => {
