@@ -29,6 +29,7 @@ export const SHELVES = [
       {
         title: 'Tutorials',
         pages: [
+          page('express-with-jwt', 'examples/tutorials/express-with-jwt.md'),
           page('compute-on-messages', 'examples/tutorials/compute-on-messages.md'),
           page('write-a-library', 'examples/tutorials/write-a-library.md')
         ]
