@@ -79,5 +79,15 @@ function sources() {
   const inTrees = trees.flatMap((tree) =>
     readdirSync(join(root, tree), { recursive: true }).map((name) => join(tree, name))
   );
-  return [...inTrees, 'package.json', 'tsconfig.json', config, '.ci/build.mjs', '.ci/package.mjs', '.ci/console.mjs'];
+  return [
+    ...inTrees,
+    'package.json',
+    'tsconfig.json',
+    config,
+    '.ci/build.mjs',
+    '.ci/console.mjs',
+    '.ci/declaration-texts.mjs',
+    '.ci/declarations-cjs.mjs',
+    '.ci/package.mjs'
+  ];
 }

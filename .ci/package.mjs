@@ -14,6 +14,7 @@ import { build } from 'esbuild';
 import ts from 'typescript';
 import { embeddedConsole, writeConsole } from './console.mjs';
 import { withTexts } from './declaration-texts.mjs';
+import { writeCommonJsDeclarations } from './declarations-cjs.mjs';
 
 const root = join(import.meta.dirname, '..');
 
@@ -94,12 +95,13 @@ export function packageProgram() {
  */
 export async function writePackage(folder, program) {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const entries = Object.values(exports).filter((entry) => typeof entry === 'object');
-  const sources = entries.map((entry) => entry['embermq-source']).filter((path) => path?.endsWith('.ts'));
+  const paths = Object.values(exports).flatMap((entry) => entry['embermq-source'] ?? []);
+  const sources = paths.filter((path) => path.endsWith('.ts'));
   const commands = Object.values(bin).map((path) => path.replace('dist/', ''));
   await writeModules(folder, [...sources, ...commands.map((path) => path.replace(/\.js$/, '.ts'))]);
   await writeDeclarations(folder, program, sources);
-  for (const path of entries.map((entry) => entry.default.replace('./dist/', '')).filter((to) => to.endsWith('.json')))
+  writeCommonJsDeclarations(sources.map((path) => join(folder, path.replace(/\.ts$/, '.d.ts'))));
+  for (const path of paths.filter((name) => name.endsWith('.json')))
     write(join(folder, path), JSON.stringify(JSON.parse(readFileSync(join(root, path), 'utf8'))));
   for (const path of commands) chmodSync(join(folder, path), 0o755);
 }

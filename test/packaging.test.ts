@@ -24,7 +24,7 @@ import { EVENT_ABOUT, EVENT_FIELD_ABOUT } from '../lib/events/event-texts.ts';
 import { createBroker } from '../lib/index.ts';
 import { BUNDLES, CLIENT_APP } from './bundled-apps.ts';
 import { createProgram } from './support/compiler.ts';
-import { CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
+import { COMMONJS_CLASSES, COMMONJS_CONSUMER, CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
 import { memberTexts } from './support/member-texts.ts';
 import { beyondPage, bundleSizes, loadedSizes, tarballSizes } from './support/package-sizes.ts';
 import { promised } from './support/pages.ts';
@@ -37,7 +37,18 @@ import { installFiles, npm, packInto, type Tarball } from './support/tarball.ts'
 const root = join(import.meta.dirname, '..');
 const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   version: string;
-  exports: Record<string, string | { 'embermq-source': string; types?: string; default: string }>;
+  main: string;
+  types: string;
+  exports: Record<
+    string,
+    | string
+    | {
+        'embermq-source': string;
+        require?: Record<'types@>=5.3' | 'default', string>;
+        default: string | Record<'types' | 'default', string>;
+      }
+  >;
+  typesVersions: Record<string, Record<string, [string]>>;
   bin: Record<string, string>;
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
@@ -49,9 +60,9 @@ const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   sideEffects: boolean;
 };
 const entries = Object.entries(packageJson.exports).flatMap(([name, target]) =>
-  typeof target === 'string' || target.types === undefined
+  typeof target === 'string' || typeof target.default === 'string'
     ? []
-    : [{ name: name.replace('.', 'embermq'), target: { ...target, types: target.types } }]
+    : [{ name: name.replace('.', 'embermq'), target: target.default }]
 );
 
 /** The tests take more time where the servers for tests are present: in `.ci/run`. There the package is installed by npm. */
@@ -197,6 +208,34 @@ describe('The package file', () => {
   });
 });
 
+describe('The exports of the package file', () => {
+  const { exports: targets, typesVersions, main, types } = packageJson;
+
+  it('names declarations of an ES module for import, of a CommonJS module for require, and the same code for both', () => {
+    for (const { name, target } of entries) {
+      const row = targets[name.replace('embermq', '.')] as { 'embermq-source': string };
+      const base = row['embermq-source'].replace('./', './dist/').replace(/\.ts$/, '');
+      const expected = { types: `${base}.d.ts`, default: `${base}.js` };
+      assert.deepEqual(row, {
+        'embermq-source': row['embermq-source'],
+        require: { 'types@>=5.3': `${base}.d.cts`, default: target.default },
+        default: expected
+      });
+    }
+  });
+
+  it('names its entry points also for compilers that do not read exports', () => {
+    const paths = Object.entries(targets).flatMap(([name, target]) => {
+      if (typeof target === 'string') return [];
+      return [[name, typeof target.default === 'string' ? target.default : target.default.types]];
+    });
+    const { '.': first, ...more } = Object.fromEntries(paths) as Record<string, string>;
+    assert.deepEqual({ types, main }, { types: first, main: first.replace(/\.d\.ts$/, '.js') });
+    const expected = Object.entries(more).map(([name, path]) => [name.replace('./', ''), [path]]);
+    assert.deepEqual(typesVersions, { '*': Object.fromEntries(expected) });
+  });
+});
+
 // The test of the compiled package checks each entry point in every form.
 if (IS_LONG)
   describe('Importing from source', () => {
@@ -247,13 +286,17 @@ describe('The compiled package', () => {
   /** An app that uses all of the package, with the strictest settings. */
   function programOfApp(): ts.Program {
     if (app !== undefined) return app;
-    const local = entries.reduce(
-      (code, { name, target }) => code.replaceAll(`'${name}'`, `'${target.default.replace('./dist/', './')}'`),
-      CONSUMER + FASTIFY_CONSUMER
-    );
-    writeFileSync(join(out, 'consumer.mts'), local);
-    const declarations = entries.map(({ target }) => compiled(target.types));
-    app = createProgram([join(out, 'consumer.mts'), ...declarations], {
+    const codes = {
+      'consumer.mts': CONSUMER + FASTIFY_CONSUMER,
+      'consumer.cts': COMMONJS_CONSUMER,
+      'classes.cts': COMMONJS_CLASSES
+    };
+    const apps = Object.entries(codes).map(([name, code]) => {
+      writeFileSync(join(stage, name), code);
+      return join(stage, name);
+    });
+    const declarations = entries.flatMap(({ target: { types } }) => [types, types.replace(/ts$/, 'cts')]);
+    app = createProgram([...apps, ...declarations.map(compiled)], {
       strict: true,
       exactOptionalPropertyTypes: true,
       noUncheckedIndexedAccess: true,
@@ -280,9 +323,9 @@ describe('The compiled package', () => {
     }
   });
 
-  it('compiles with the strictest settings of an app, without skipLibCheck, and the app can annotate its values (npm run types: TypeScript 5.4 and 7)', () => {
+  it('compiles with the strictest settings of an app, without skipLibCheck, and the app can annotate its values (npm run types: other versions of TypeScript)', () => {
     const program = programOfApp();
-    const ours = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(out.replaceAll('\\', '/')));
+    const ours = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(stage.replaceAll('\\', '/')));
     assert.ok(ours.length > 50);
     const faults = [
       ...program.getOptionsDiagnostics(),
@@ -302,6 +345,17 @@ describe('The compiled package', () => {
   it('exports every type that its declarations name, also where the sources infer it', () => {
     const files = entries.map(({ name, target }) => [name, compiled(target.types)] as const);
     assert.deepEqual(missingInDeclarations(programOfApp(), files), []);
+  });
+
+  it('declares the same names for require as for import', () => {
+    const checker = programOfApp().getTypeChecker();
+    const exported = (path: string) => {
+      const file = programOfApp().getSourceFile(compiled(path)) ?? assert.fail(path);
+      const symbols = checker.getExportsOfModule(checker.getSymbolAtLocation(file) as ts.Symbol);
+      return symbols.map(({ name }) => name).sort();
+    };
+    for (const { name, target } of entries)
+      assert.deepEqual(exported(target.types.replace(/ts$/, 'cts')), exported(target.types), name);
   });
 
   it('shows a text in an editor for every member of every exported type', () => {
@@ -389,14 +443,14 @@ describe('The compiled package', () => {
   it('contains its code, declarations, pages and examples, and nothing else', () => {
     const paths = tarball.files.map(({ path }) => path);
     const known =
-      /^(dist\/.*(\.js|\.d\.ts|\/openapi\/\w+\.json|LICENSES)|(lib|adapters|examples)\/(.*\/)?\w[\w-]*\.md|examples\/.*|bench\/(RESULTS\.md|comparison\.svg)|package\.json|[A-Z]+\.md|LICENSE)$/;
+      /^(dist\/.*(\.js|\.d\.c?ts|\/openapi\/\w+\.json|LICENSES)|(lib|adapters|examples)\/(.*\/)?\w[\w-]*\.md|examples\/.*|bench\/(RESULTS\.md|comparison\.svg)|package\.json|[A-Z]+\.md|LICENSE)$/;
     assert.deepEqual(
       paths.filter((path) => !known.test(path) || /^(?!examples\/).*\.test\.|\.map$|node_modules/.test(path)),
       []
     );
-    for (const target of Object.values(packageJson.exports))
-      for (const path of typeof target === 'string' ? [target] : [target.default, target.types ?? target.default])
-        assert.ok(paths.includes(path.replace('./', '')), path);
+    const named = JSON.stringify(packageJson.exports).match(/(?<=")\.\/dist\/[^"]+/g) ?? [];
+    assert.ok(named.length > 4 * entries.length);
+    for (const path of named) assert.ok(paths.includes(path.replace('./', '')), path);
     for (const path of paths.filter((name) => name.endsWith('.js')))
       assert.doesNotMatch(readFileSync(join(stage, path), 'utf8'), /sourceMappingURL/, path);
   });
@@ -445,7 +499,7 @@ describe('The compiled package', () => {
     assert.ok(gzipSync(contents).length <= 60_000, `${gzipSync(contents).length} bytes`);
   });
 
-  it('runs the ten lines of the README, an example, the command and a store in an empty project, with its dependencies alone', async (t) => {
+  it('runs the ten lines of the README, an example, the command, a store and require in an empty project, with its dependencies alone', async (t) => {
     const app = mkdtempSync(join(tmpdir(), 'embermq-install-'));
     try {
       writeFileSync(join(app, 'package.json'), '{ "name": "app", "private": true, "type": "module" }');
@@ -489,6 +543,9 @@ describe('The compiled package', () => {
         'LevelDB is loaded false true\n',
         'its native code is loaded when a store is opened'
       );
+      copyFileSync(join(root, 'test/runtimes/require.cjs'), join(app, 'require.cjs'));
+      const all = `${entries.length} of ${entries.length} entry points`;
+      assert.equal(run('require.cjs'), `node ${process.versions.node}: require loads ${all}\n`);
     } finally {
       rmSync(app, { recursive: true, force: true });
     }

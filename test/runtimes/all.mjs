@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-for (const name of ['smoke', 'management', 'console']) {
-  const args = [join(import.meta.dirname, `${name}.mjs`), ...process.argv.slice(2)];
+for (const name of ['smoke.mjs', 'management.mjs', 'console.mjs', 'require.cjs']) {
+  const args = [join(import.meta.dirname, name), ...process.argv.slice(2)];
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }

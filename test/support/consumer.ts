@@ -77,3 +77,29 @@ export const FASTIFY_CONSUMER = `
     await app.mqtt.publish('a', 'b');
   }
 `;
+
+const [imports, body] = CONSUMER.split(/(?<=from 'embermq\/testing';)/);
+
+/** The code of CONSUMER as a CommonJS module, which awaits only in functions. */
+export const COMMONJS_CONSUMER = `${imports}\n  export async function main(): Promise<void> {${body}}\n`;
+
+/** Code of a CommonJS module that exchanges objects with ES modules, injects, extends and tests for classes, and names each kind of export. */
+export const COMMONJS_CLASSES = `
+  import embermq = require('embermq');
+  import { Broker, BrokerError, InvalidInput, ReasonCode } from 'embermq';
+  import type { Broker as ImportedBroker } from 'embermq' with { 'resolution-mode': 'import' };
+  import { Charted } from 'embermq/machines';
+  import { type LaterTypes, ManagementClient } from 'embermq/management/client';
+
+  export const toModule = (broker: Broker<string>): ImportedBroker<string> => broker;
+  export const fromModule = (broker: ImportedBroker<string>): Broker<string> => broker;
+  export class Service {
+    constructor(readonly broker: Broker = embermq.createBroker()) {}
+  }
+  export class AppError extends BrokerError {}
+  export class Machine extends Charted<'on' | 'off'> {}
+  export const codeOf = (error: unknown): string => (error instanceof InvalidInput ? error.code : String(ReasonCode.success));
+  export const client = (typed: ManagementClient<'earlier'>, types?: LaterTypes.AlarmDetails): unknown => types ?? typed;
+  // @ts-expect-error: the types are not any
+  export const wrong: number = embermq.createBroker();
+`;
