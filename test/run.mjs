@@ -34,7 +34,7 @@ const ALONE = [
  */
 const TOGETHER = [
   ['cli'],
-  ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'webhook'],
+  ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'nest', 'webhook'],
   ['auth'],
   ['net'],
   ['robustness'],

@@ -59,6 +59,7 @@ export const SHELVES = [
           page('management', 'adapters/management/README.md', 'Mount the REST interface'),
           page('console', 'adapters/dashboard/README.md', 'Mount the console'),
           page('fastify', 'adapters/fastify/README.md', 'Fastify'),
+          page('nest', 'adapters/nest/README.md', 'Nest'),
           page('listeners', 'adapters/net/README.md', 'Listeners, TLS and WebSocket'),
           page('state', 'adapters/level/README.md', 'State that survives'),
           page('hooks', 'lib/events/README.md', 'Hooks and events'),
