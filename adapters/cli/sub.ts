@@ -17,6 +17,7 @@ import {
 import { type Command, log, type Shell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, interrupted, leave, unlessAborted } from './dial.ts';
 import { describeFlags, type FlagValues, flag, listFlag, readFlags, refuseWords, timeFlag } from './flags.ts';
+import { messageObject } from './json-messages.ts';
 import { qosFlag } from './session-flags.ts';
 
 const OWN_FLAGS = {
@@ -35,7 +36,7 @@ const OWN_FLAGS = {
   wait: timeFlag(0, 'end after this time, with exit code 27', { short: 'W' }),
   verbose: flag('boolean', false, 'print the topic before the payload', { short: 'v' }),
   noNewline: flag('boolean', false, 'do not print a line break after each payload', { short: 'N' }),
-  json: flag('boolean', false, 'print each message as a line of JSON, with its properties'),
+  json: flag('boolean', false, 'print each message as a line of JSON, with its properties, which pub --json reads'),
   noRetained: flag('boolean', false, 'do not print retained messages', { short: 'R' }),
   noLocal: flag('boolean', false, 'No Local (MQTT 5.0)'),
   retainAsPublished: flag('boolean', false, 'Retain As Published (MQTT 5.0)'),
@@ -243,16 +244,7 @@ function checkGranted(granted: readonly number[], filters: readonly string[], sh
 }
 
 function formatMessage(message: ReceivedMessage, { json, verbose, noNewline }: SubFlags): Buffer | string {
-  if (json) return `${JSON.stringify(asJson(message))}\n`;
+  if (json) return `${JSON.stringify(messageObject(message))}\n`;
   const topic = Buffer.from(verbose ? `${message.topic} ` : '');
   return Buffer.concat([topic, message.payload, Buffer.from(noNewline ? '' : '\n')]);
-}
-
-/** The message as a JSON object. The payload is a string if it is valid UTF-8, otherwise base64. */
-function asJson({ topic, payload, qos, retain, dup, properties }: ReceivedMessage): object {
-  const text = payload.toString('utf8');
-  const body = Buffer.from(text).equals(payload) ? { payload: text } : { payloadBase64: payload.toString('base64') };
-  const { correlationData, ...rest } = properties;
-  const correlation = correlationData === undefined ? {} : { correlationData: correlationData.toString('base64') };
-  return { topic, ...body, qos, retain, dup, properties: { ...rest, ...correlation } };
 }

@@ -102,6 +102,132 @@ describe('pub and sub', () => {
     });
   });
 
+  it('publishes what sub --json has printed', async () => {
+    const lines = [
+      {
+        topic: 'j/1',
+        payload: 'x',
+        qos: 1,
+        retain: true,
+        properties: {
+          userProperties: [
+            ['a', '1'],
+            ['a', '2']
+          ]
+        }
+      },
+      { topic: 'j/2', payloadBase64: '/wA=', qos: 2, properties: { correlationData: 'AAE=', contentType: 'b' } },
+      { topic: 'j/3', payload: { t: [1, 'ü'] } },
+      { topic: 'j/4', payload: '', dup: true, properties: { subscriptionIdentifier: [7], messageExpiryInterval: 60 } }
+    ];
+    const seen = await startSub(['-t', 'j/#', '-q', '2', '-C', '4', '--json', '--retain-as-published']);
+    const feeder = testShell();
+    feeder.stdin.end(`${lines.map((line) => JSON.stringify(line)).join('\r\n\n')}\n`);
+    assert.equal(await pub(['--json'], feeder), 0, feeder.err());
+    assert.equal(await seen.code, 0);
+    const printed = seen.shell.out();
+    const shown = printed
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      shown.map(({ topic, payload, payloadBase64, qos, retain }) => [topic, payload ?? payloadBase64, qos, retain]),
+      [
+        ['j/1', 'x', 1, true],
+        ['j/2', '/wA=', 2, false],
+        ['j/3', '{"t":[1,"ü"]}', 0, false],
+        ['j/4', '', 0, false]
+      ]
+    );
+    await broker.publish({ topic: 'j/1', payload: '', retain: true });
+    const again = await startSub(['-t', 'j/#', '-q', '2', '-C', '4', '--json', '--retain-as-published']);
+    const pipe = testShell();
+    pipe.stdin.end(printed);
+    assert.equal(await pub(['--json', '-l'], pipe), 0, pipe.err());
+    assert.equal(await again.code, 0);
+    assert.equal(again.shell.out(), printed);
+  });
+
+  it('publishes messages of -m, a file and all of standard input as JSON, with flags as defaults', async () => {
+    const { shell, code } = await startSub(['-t', 'd/#', '-q', '1', '-C', '6', '--json']);
+    const feeder = testShell();
+    feeder.files.set('one.json', '{\n  "payload": "one"\n}');
+    feeder.files.set('lines.json', '{"payload":"two"}\n\n{"topic":"d/3","payload":3,"qos":0}\n');
+    feeder.stdin.end('{ "topic": "d/4",\n "payload": "four" }\n');
+    const flags = ['--json', '-t', 'd/1', '-q', '1', '--content-type', 'text'];
+    assert.equal(await pub([...flags, '-f', 'one.json'], feeder), 0, feeder.err());
+    assert.equal(await pub([...flags, '-f', 'lines.json'], feeder), 0, feeder.err());
+    assert.equal(await pub([...flags, '-s'], feeder), 0, feeder.err());
+    const own = '{"payload":"own","properties":{"contentType":"own"}}';
+    assert.equal(await pub([...flags, '-m', own, '--repeat', '2'], feeder), 0, feeder.err());
+    await code;
+    const lines = shell
+      .out()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ topic, payload, qos, properties }) => [topic, payload, qos, properties.contentType]),
+      [
+        ['d/1', 'one', 1, 'text'],
+        ['d/1', 'two', 1, 'text'],
+        ['d/3', '3', 0, 'text'],
+        ['d/4', 'four', 1, 'text'],
+        ['d/1', 'own', 1, 'own'],
+        ['d/1', 'own', 1, 'own']
+      ]
+    );
+  });
+
+  it('names the line of a message that is not valid, after the messages before it', async () => {
+    const { shell, code } = await startSub(['-t', 'ok', '-q', '1', '-C', '12']);
+    const wrong: [string, RegExp][] = [
+      ['{"topic":"a"', /^embermq: line 2: not valid JSON: /],
+      ['[1]', /^embermq: line 2: expected an object such as \{"topic":"a","payload":"b"\}/],
+      ['{"topic":"a","payload":"b","quos":1}', /^embermq: unknown option "quos" in line 2; did you mean "qos"\?/],
+      ['{"topic":"a","payload":"b","qos":3}', /^embermq: line 2\.qos: expected a whole number from 0 to 2, got 3/],
+      ['{"topic":"a/#","payload":"b"}', /^embermq: line 2\.topic: .*"#"/],
+      ['{"payload":"b"}', /^embermq: line 2: the field "topic" is missing, and there is no -t TOPIC/],
+      ['{"topic":"a"}', /^embermq: line 2: the field "payload" is missing; "" is an empty payload/],
+      ['{"topic":"a","payloadBase64":"x"}', /^embermq: line 2\.payloadBase64: expected Base64, got "x"/],
+      ['{"topic":"a","payload":"b","payloadBase64":""}', /^embermq: line 2: it has both/],
+      ['{"topic":"a","payload":"","properties":{"userProperties":{"a":"b"}}}', /^embermq: line 2\.properties\.user/],
+      [
+        '{"topic":"a","payload":"","properties":{"contentTyp":"b"}}',
+        /"contentTyp" in line 2\.properties; did you mean/
+      ],
+      [
+        '{"topic":"a","payload":"","properties":{"correlationData":"%"}}',
+        /^embermq: line 2\.properties\.correlationData/
+      ]
+    ];
+    for (const [line, message] of wrong) {
+      const feeder = testShell();
+      feeder.stdin.end(`{"topic":"ok","payload":"o","qos":1}\n${line}\n{"topic":"never","payload":"n"}\n`);
+      assert.equal(await pub(['--json'], feeder), 2, line);
+      assert.match(feeder.err(), message);
+    }
+    assert.equal(await code, 0);
+    assert.equal(shell.out(), 'o\n'.repeat(12));
+    const old = testShell();
+    assert.equal(
+      await pub(['--json', '-V', '4', '-m', '{"topic":"a","payload":"b","properties":{"contentType":"c"}}'], old),
+      2
+    );
+    assert.match(old.err(), /^embermq: -m: message properties need MQTT 5\.0 \(-V 5\)/);
+    assert.equal(await pub(['--json', '-n'], old), 2);
+    assert.match(old.err(), /--json and -n/);
+  });
+
+  it('names the line of a message that the broker refuses', async () => {
+    const unhook = broker.hook('authorizePublish', ({ message }) => message.topic !== 'secret');
+    const feeder = testShell();
+    feeder.stdin.end('{"topic":"a","payload":""}\n{"topic":"secret","payload":"","qos":1}\n');
+    assert.equal(await pub(['--json'], feeder), 1);
+    unhook();
+    assert.match(feeder.err(), /^embermq: line 2: PUBLISH to "secret" was refused: not authorized/);
+  });
+
   it('prints a payload that is not valid UTF-8 in base64', async () => {
     const { shell, code } = await startSub(['-t', 'binary', '-C', '1', '--json']);
     await broker.publish({ topic: 'binary', payload: Buffer.from([0xff, 0]) });

@@ -6,6 +6,7 @@ import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
 import { CHECKS } from '../../adapters/cli/doctor/doctor.ts';
 import { type FlagTable, spelledAsFlag, spellingsOf } from '../../adapters/cli/flags.ts';
+import { MESSAGE_FIELDS, MESSAGE_PROPERTIES } from '../../adapters/cli/json-messages.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
 import { STORE_FLAGS } from '../../adapters/cli/store.ts';
@@ -16,6 +17,7 @@ import { code, markdown } from './table-parts.ts';
 export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
   'serve flags': () => flags({ ...CONFIG_FLAG, ...SERVE_OPTIONS }),
   'pub flags': () => flags(without(PUB_FLAGS, DIAL_FLAGS)),
+  'message fields': messageFields,
   'sub flags': () => flags(without(SUB_FLAGS, DIAL_FLAGS)),
   'bench flags': () => flags(without(BENCH_FLAGS, DIAL_FLAGS)),
   'connection flags': () => flags(DIAL_FLAGS),
@@ -45,6 +47,13 @@ function flags(table: FlagTable): string {
     return [code(short === undefined ? spelled : `-${short}, ${spelled}`), shown, about];
   });
   return markdown(['flag', 'default', 'purpose'], rows);
+}
+
+function messageFields(): string {
+  const { properties, ...fields } = MESSAGE_FIELDS;
+  const rows = Object.entries(fields).map(([name, { about }]) => [code(name), about]);
+  const listed = Object.entries(MESSAGE_PROPERTIES).map(([name, { about }]) => `${code(name)}: ${about}`);
+  return markdown(['field', 'value'], [...rows, [code('properties'), `${properties.about}. ${listed.join('; ')}`]]);
 }
 
 function actions(): string {
