@@ -23,13 +23,16 @@ const TYPES = {
 /** Questions of readers, and the page that must be among the first three results. */
 const QUESTIONS = [
   ['counters of dropped messages', '/look-up/'],
-  ['mount on express', '/do/'],
-  ['fake timers', '/do/'],
+  ['mount on express', '/do/express'],
+  ['fake timers', '/do/fake-timers'],
   ['tumbling window', '/do/streams'],
   ['why was my client refused', '/do/troubleshooting'],
   ['port in use', '/do/troubleshooting'],
   ['nothing arrives', '/do/troubleshooting'],
-  ['messages are dropped', '/do/troubleshooting']
+  ['messages are dropped', '/do/troubleshooting'],
+  ['home assistant', '/do/home-assistant'],
+  ['nginx websocket', '/do/nginx'],
+  ['kubernetes probes', '/do/kubernetes']
 ];
 
 const server = createServer((request, response) => {

@@ -68,7 +68,10 @@ export const SHELVES = [
       },
       {
         title: 'Test',
-        pages: [page('testing', 'lib/testing/README.md', 'Test devices')]
+        pages: [
+          page('testing', 'lib/testing/README.md', 'Test devices'),
+          page('fake-timers', 'lib/testing/README.md#Fake timers')
+        ]
       },
       {
         title: 'Secure',
@@ -113,12 +116,21 @@ export const SHELVES = [
           page('compose', 'examples/deploy/README.md#Docker Compose'),
           page('kubernetes', 'examples/deploy/README.md#Kubernetes'),
           page('windows', 'examples/recipes/windows.md'),
+          page('nginx', 'examples/recipes/nginx.md'),
           page('production', 'lib/broker/README.md', 'Options and production'),
+          page('prometheus', 'examples/recipes/prometheus.md'),
           page('backup', 'examples/recipes/backup.md'),
           page('rate-limits', 'examples/recipes/rate-limits.md'),
           page('observe', 'lib/monitor/README.md', 'Observe'),
           page('traces', 'adapters/trace/README.md', 'Traces into files'),
           page('command', 'adapters/cli/README.md', 'The command')
+        ]
+      },
+      {
+        title: 'Home automation',
+        pages: [
+          page('home-assistant', 'examples/recipes/home-assistant.md'),
+          page('zigbee2mqtt', 'examples/recipes/zigbee2mqtt.md')
         ]
       },
       {
