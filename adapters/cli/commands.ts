@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   passwd: async () => (await import('./passwd.ts')).passwd,
   store: async () => (await import('./store.ts')).store,
   doctor: async () => (await import('./doctor/doctor.ts')).doctor,
+  record: async () => (await import('./record.ts')).record,
   decode: async () => (await import('./decode.ts')).decode
 };
 

@@ -14,8 +14,13 @@ export {
   type LoggedPacket,
   type MockTimers,
   type MqttJsClient,
+  type MqttJsStores,
   type PacketChoice,
   type PortOptions,
+  type ReplayedDelivery,
+  type ReplayedEnd,
+  type ReplayLog,
+  type ReplayOptions,
   type RunnerTimers,
   type SeenMessage,
   type StoreCase,
@@ -28,4 +33,5 @@ export {
   type VirtualClockOptions
 } from '../../lib/testing/index.ts';
 export { createTestBroker } from './kit.ts';
+export { type RecordOptions, recordTraffic, type TrafficRecorder } from './recorder.ts';
 export { type BrokerSetup, setupBroker, type TestHooks } from './setup.ts';

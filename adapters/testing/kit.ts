@@ -1,4 +1,5 @@
-import { type Broker, InvalidInput, StateError } from '../../lib/index.ts';
+import { readFile } from 'node:fs/promises';
+import { type Broker, BrokerError, InvalidInput, StateError } from '../../lib/index.ts';
 import {
   createTestBroker as createKit,
   type PortOptions,
@@ -20,8 +21,9 @@ const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
  * await kit.clock.advance('90s'); // the keep alive of the client times out
  * ```
  *
- * The options are those of the broker. Two defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond, and
- * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
+ * The options are those of the broker. Three defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond;
+ * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run; and
+ * `sharedSubscriptionStrategy` is `round_robin`, because `random` differs as well.
  *
  * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
  * `kit.clock.advance`. For code that uses `setTimeout`, such as MQTT.js, pass the fake timers of the test runner as the option `timers`.
@@ -30,7 +32,15 @@ const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
 export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
 export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>>;
 export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
-  return createKit<Data>(options, openPort);
+  return createKit<Data>(options, { openPort, readFile: readRecordingFile });
+}
+
+async function readRecordingFile(file: string | URL): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new BrokerError('FILE_UNREADABLE', `cannot read ${String(file)}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 async function openPort(broker: Broker, options: PortOptions): Promise<TestPort> {

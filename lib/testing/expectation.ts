@@ -8,12 +8,17 @@ import type { VirtualClock } from './clock.ts';
 
 /** A message that the broker accepted during an expectation. */
 export interface SeenMessage {
+  /** The topic name. */
   readonly topic: string;
+  /** The payload, as a copy. */
   readonly payload: Buffer;
   /** The payload as UTF-8. */
   readonly text: string;
+  /** The QoS of the PUBLISH. */
   readonly qos: QoS;
+  /** The retain flag of the PUBLISH. */
   readonly retain: boolean;
+  /** The MQTT 5.0 properties of the PUBLISH. */
   readonly properties: Properties;
   /** Client id of the publisher; empty for messages of the application and the broker. */
   readonly clientId: string;

@@ -5,10 +5,10 @@ export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expec
 export type { FakeTimers, MockTimers, RunnerTimers } from './fake-timers.ts';
 export {
   createTestBroker,
+  type KitOutside,
   LeakError,
   type LeakPolicy,
   type LinkTarget,
-  type OpenPort,
   type PortOptions,
   TestBroker,
   type TestBrokerOptions,
@@ -16,5 +16,7 @@ export {
 } from './kit.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
 export type { Command, PacketChoice } from './link-direction.ts';
-export type { MqttJsClient } from './mqtt-js.ts';
+export type { MqttJsClient, MqttJsStores } from './mqtt-js.ts';
+export { type RecordedConnection, RecordingWriter, type Side } from './recording.ts';
+export type { ReplayedDelivery, ReplayedEnd, ReplayLog, ReplayOptions } from './replay.ts';
 export { type StoreCase, type StoreContractOptions, storeContract } from './store-contract.ts';

@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { checkNames } from '../base/fields.ts';
 import { type Broker, engineOf, handlersOf, serveLocal } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
@@ -21,6 +22,7 @@ import { type FakeTimers, TimerFollower } from './fake-timers.ts';
 import { Link, type LoggedPacket } from './link.ts';
 import { type MqttJsClient, reconnect } from './mqtt-js.ts';
 import { originOf, traceOf } from './origin.ts';
+import { type ReplayLog, type ReplayOptions, replay } from './replay.ts';
 import { TracedBroker } from './traced-broker.ts';
 
 /** Options of the broker and of the kit. */
@@ -57,6 +59,7 @@ export type LeakPolicy = 'warn' | 'error' | 'ignore';
 
 /** The application under test left resources open. `code` is TEST_LEAKS. The message has one line per leak. */
 export class LeakError extends BrokerError {
+  /** One line for each leak. */
   readonly leaks: readonly string[];
 
   constructor(leaks: readonly string[]) {
@@ -78,6 +81,7 @@ export interface PortOptions {
 
 /** A port of a kit, which closes with the kit. */
 export interface TestPort extends AsyncDisposable {
+  /** The port number. */
   readonly port: number;
   /** For clients: `mqtt://127.0.0.1:PORT` or `ws://127.0.0.1:PORT/mqtt`. */
   readonly url: string;
@@ -85,8 +89,20 @@ export interface TestPort extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Opens a port for the broker of a kit. lib opens none, so the entry point `embermq/testing` passes it the listeners of `embermq/net`. */
-export type OpenPort = (broker: Broker, options: PortOptions) => Promise<TestPort>;
+/** The uses of ports and files by a kit. lib has neither, so the entry point `embermq/testing` passes them. */
+export interface KitOutside {
+  /** Opens a port for the broker of the kit. */
+  openPort(broker: Broker, options: PortOptions): Promise<TestPort>;
+  /** Reads a file as text. */
+  readFile(file: string | URL): Promise<string>;
+}
+
+/** Options whose defaults differ from those of the broker, so that each run is the same. */
+const DEFAULTS = {
+  timerResolution: 1,
+  memoryHighWatermark: 0,
+  sharedSubscriptionStrategy: 'round_robin'
+} as const;
 
 const POLICIES: readonly LeakPolicy[] = ['warn', 'error', 'ignore'];
 
@@ -103,22 +119,23 @@ export type LinkTarget = string | Client | Duplex;
  * await kit.clock.advance('90s'); // the keep alive of the client times out
  * ```
  *
- * The options are those of the broker. Two defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond, and
- * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
+ * The options are those of the broker. Three defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond;
+ * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run; and
+ * `sharedSubscriptionStrategy` is `round_robin`, because `random` differs as well.
  *
  * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
  * `kit.clock.advance`. For code that uses `setTimeout`, such as MQTT.js, pass the fake timers of the test runner as the option `timers`.
  */
-export async function createTestBroker(options?: TestBrokerOptions, openPort?: OpenPort): Promise<TestBroker>;
+export async function createTestBroker(options?: TestBrokerOptions, outside?: KitOutside): Promise<TestBroker>;
 export async function createTestBroker<Data>(
   options?: TestBrokerOptions<Data>,
-  openPort?: OpenPort
+  outside?: KitOutside
 ): Promise<TestBroker<Data>>;
 export async function createTestBroker<Data>(
   options?: TestBrokerOptions<Data>,
-  openPort?: OpenPort
+  outside?: KitOutside
 ): Promise<TestBroker<Data>> {
-  const kit = new TestBroker<Data>(options, openPort);
+  const kit = new TestBroker<Data>(options, outside);
   try {
     await kit.broker.start();
   } catch (error) {
@@ -136,10 +153,12 @@ export class TestBroker<Data = unknown> {
   readonly clock: VirtualClock;
   /** Interval timers of the clock, for the option `timerVariant` of MQTT.js. Its keep alive then runs in virtual time. */
   readonly mqttTimers: {
+    /** Starts an interval timer. */
     readonly set: (run: () => void, delayMs?: number) => number;
+    /** Ends an interval timer. */
     readonly clear: (id: number) => void;
   };
-  readonly #openPort: OpenPort | undefined;
+  readonly #outside: KitOutside | undefined;
   readonly #follower: TimerFollower | undefined;
   readonly #traced: TracedBroker<Data>;
   readonly #policy: LeakPolicy;
@@ -157,8 +176,8 @@ export class TestBroker<Data = unknown> {
   #lastInterval = 0;
   #lastClient = 0;
 
-  constructor(options: TestBrokerOptions = {}, openPort?: OpenPort) {
-    this.#openPort = openPort;
+  constructor(options: TestBrokerOptions = {}, outside?: KitOutside) {
+    this.#outside = outside;
     const { clock, timers, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
     if (!POLICIES.includes(leaks))
       throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
@@ -167,7 +186,7 @@ export class TestBroker<Data = unknown> {
     this.#follower = timers === undefined ? undefined : new TimerFollower(timers);
     this.#leadTimers(clock);
     try {
-      this.#traced = new TracedBroker<Data>({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
+      this.#traced = new TracedBroker<Data>({ ...DEFAULTS, ...rest, clock: this.clock });
     } catch (error) {
       this.restoreTimers();
       throw error;
@@ -238,8 +257,28 @@ export class TestBroker<Data = unknown> {
    * @throws BrokerError LISTENER_BIND_FAILED; InvalidInput OPTION_INVALID, OPTION_UNKNOWN
    */
   async listen(options: PortOptions = {}): Promise<TestPort> {
-    if (this.#openPort !== undefined) return this.#openPort(this.broker as Broker, options);
-    throw new StateError('PORTS_MISSING', 'this kit has no ports; create it with createTestBroker of embermq/testing');
+    return this.#outer.openPort(this.broker as Broker, options);
+  }
+
+  /**
+   * Let clients do what those of a recording have done, at the same times of the clock, and advance the clock to its end.
+   *
+   * `embermq record` makes the file. Packet ids are those that this broker chooses, clients with an assigned client id ask for the recorded
+   * one, and connections end as they did: with DISCONNECT, abruptly, or by this broker. A message that the broker sends is acknowledged when
+   * the same message was in the recording; at once if it is not in the recording. Clients that are connected at its end stay connected.
+   * @param file a path or URL
+   * @returns what the broker has sent and closed, which is the same each time
+   * @throws BrokerError FILE_UNREADABLE; InvalidInput RECORDING_INVALID, which names the line; as `clock.advance`
+   */
+  async replay(file: string | URL, options: ReplayOptions = {}): Promise<ReplayLog> {
+    checkNames(options, ['clients'], 'replay');
+    return replay(this, await this.#outer.readFile(file), String(file), options);
+  }
+
+  get #outer(): KitOutside {
+    if (this.#outside !== undefined) return this.#outside;
+    const text = 'this kit has neither ports nor files; create it with createTestBroker of embermq/testing';
+    throw new StateError('PORTS_MISSING', text);
   }
 
   /** Connect a client's stream to the broker over a link. @param end the peer of the client's stream @returns undefined: it is refused */

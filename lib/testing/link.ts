@@ -16,6 +16,7 @@ export type Direction = 'toBroker' | 'toClient';
 
 /** A packet that was sent over a link. */
 export interface LoggedPacket {
+  /** The direction in which it was sent. */
   readonly direction: Direction;
   /** The packet type; `malformed` if the bytes cannot be decoded. */
   readonly cmd: Command | 'malformed';

@@ -1,17 +1,21 @@
 import type { VirtualClock } from './clock.ts';
 
-/** The members of a client of MQTT.js that `kit.reconnect` uses. */
-export interface MqttJsClient<S = unknown> {
-  /** True between CONNACK and the end of the connection. */
-  readonly connected: boolean;
-  /** True after `end()`. */
-  readonly disconnected?: boolean;
+/** The stores of a client of MQTT.js. */
+export interface MqttJsStores<S = unknown> {
   /** QoS 2 messages that are received in part. */
   readonly incomingStore: S;
   /** QoS 1 and 2 messages that are not acknowledged, or queued while offline. */
   readonly outgoingStore: S;
+}
+
+/** The members of a client of MQTT.js that `kit.reconnect` uses. */
+export interface MqttJsClient<S = unknown> extends MqttJsStores<S> {
+  /** True between CONNACK and the end of the connection. */
+  readonly connected: boolean;
+  /** True after `end()`. */
+  readonly disconnected?: boolean;
   /** Connects again; without stores, with new ones. */
-  reconnect(stores?: { readonly incomingStore: S; readonly outgoingStore: S }): unknown;
+  reconnect(stores?: MqttJsStores<S>): unknown;
   /** Adds a listener. */
   on(event: 'connect' | 'close' | 'error', listener: (value?: never) => void): unknown;
   /** Removes a listener. */

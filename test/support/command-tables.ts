@@ -8,6 +8,7 @@ import { CHECKS } from '../../adapters/cli/doctor/doctor.ts';
 import { type FlagTable, spelledAsFlag, spellingsOf } from '../../adapters/cli/flags.ts';
 import { MESSAGE_FIELDS, MESSAGE_PROPERTIES } from '../../adapters/cli/json-messages.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
+import { RECORD_OWN_FLAGS } from '../../adapters/cli/record.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from '../../adapters/cli/serve/options.ts';
 import { STORE_FLAGS } from '../../adapters/cli/store.ts';
 import { SUB_FLAGS } from '../../adapters/cli/sub.ts';
@@ -22,6 +23,7 @@ export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
   'bench flags': () => flags(without(BENCH_FLAGS, DIAL_FLAGS)),
   'connection flags': () => flags(DIAL_FLAGS),
   'store flags': () => flags(STORE_FLAGS),
+  'record flags': () => flags(RECORD_OWN_FLAGS),
   'decode flags': () => flags(DECODE_FLAGS),
   'ctl flags': () => flags(CONNECTION_FLAGS),
   'ctl actions': actions,

@@ -33,8 +33,12 @@ export const TESTING_CODES = {
   MESSAGE_EXPECTED: { about: 'An expected message did not arrive.', remedy: 'The error lists those that did.' },
   MESSAGE_UNEXPECTED: { about: 'A message arrived that was not expected.', remedy: 'The error names it.' },
   PORTS_MISSING: {
-    about: 'This kit cannot open ports.',
+    about: 'This kit can neither open ports nor read files.',
     remedy: 'Create it with `createTestBroker` of `embermq/testing`.'
+  },
+  RECORDING_INVALID: {
+    about: 'A file is not a recording of traffic, or of another version.',
+    remedy: 'Make it with `embermq record`; the message names the line.'
   },
   TEST_LEAKS: { about: 'The app under test left something open.', remedy: 'Close what the message lists.' }
 } as const satisfies Readonly<Record<string, ErrorCodeEntry>>;
