@@ -3,21 +3,18 @@
 // they name are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others. With `--complete`,
 // a program fails if it prints to standard error, emits a warning, or leaves something open that would keep its process running.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
 import { transform } from 'esbuild';
+import { withFreePorts } from './free-ports.ts';
 
 /** The output of the programs of a page, in their order, and the reason why the last one has failed. */
 export interface PageRun {
   readonly outputs: string[];
   error?: string;
 }
-
-/** Ports in programs: after a colon, in a call or as a property. Other numbers with four or five digits are left alone. */
-const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen: \[?|listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
 
 const mustBeComplete = process.argv.includes('--complete');
 
@@ -55,12 +52,8 @@ async function runAll(files: readonly string[]): Promise<void> {
   const { outputs } = run;
   process.chdir(mkdtempSync(join(tmpdir(), 'embermq-snippets-')));
   for (const file of files) {
-    const code = readFileSync(file, 'utf8');
-    for (const [port] of code.matchAll(PORT)) if (!free.has(port)) free.set(port, await freePort());
-    const program = await transform(
-      code.replace(PORT, (port) => free.get(port) as string),
-      { loader: 'ts', target: 'node20' }
-    );
+    const code = await withFreePorts(readFileSync(file, 'utf8'), free);
+    const program = await transform(code, { loader: 'ts', target: 'node20' });
     const path = file.replace(/\.ts$/, '.js');
     writeFileSync(path, program.code);
     outputs.push('');
@@ -82,15 +75,4 @@ async function untilOpen(before: readonly string[]): Promise<void> {
     if (Date.now() > deadline) throw new Error(`it does not end: ${open().join(', ')}`);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-}
-
-/** Returns a port that is free now. The programs name their ports, so they cannot ask for any free one themselves. */
-function freePort(): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(String(port)));
-    });
-  });
 }
