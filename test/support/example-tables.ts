@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 
@@ -29,14 +29,15 @@ export function examples(): Example[] {
     });
 }
 
-/** Returns the tutorials by name: each is a page and a program. */
-export function tutorials(): { name: string; page: string; text: string }[] {
+/** Returns the tutorials by name: each is a page and a program, in TypeScript or for the shell. */
+export function tutorials(): { name: string; page: string; text: string; isShell: boolean }[] {
   const below = join(folder, 'tutorials');
   const names = readdirSync(below).filter((file) => file.endsWith('.md'));
   return names.sort().map((file) => {
     const name = file.slice(0, -3);
     const read = (ending: string) => readFileSync(join(below, name + ending), 'utf8');
-    return { name, page: read('.md'), text: read('.ts') };
+    const isShell = existsSync(join(below, `${name}.sh`));
+    return { name, page: read('.md'), text: read(isShell ? '.sh' : '.ts'), isShell };
   });
 }
 
@@ -45,9 +46,10 @@ export function tutorials(): { name: string; page: string; text: string }[] {
  * region of the program.
  */
 export function programParts(): Readonly<Record<string, () => string>> {
-  const parts = tutorials().flatMap(({ name, text }) =>
-    [...text.matchAll(/^\/\/ #region (\S+)\n(.*?)^\/\/ #endregion$/gms)].map(
-      ([, part, code]) => [`program ${name} ${part}`, () => `\`\`\`typescript\n${code}\`\`\``] as const
+  const parts = tutorials().flatMap(({ name, text, isShell }) =>
+    [...text.matchAll(/^(?:\/\/|#) #region (\S+)\n(.*?)^(?:\/\/|#) #endregion$/gms)].map(
+      ([, part, code]) =>
+        [`program ${name} ${part}`, () => `\`\`\`${isShell ? 'sh' : 'typescript'}\n${code}\`\`\``] as const
     )
   );
   return Object.fromEntries(parts);
