@@ -477,6 +477,15 @@ describe('doctor with a configuration that has a fault', () => {
     const path = newPath('.json');
     writeFileSync(path, JSON.stringify({ app: 'tools:a-long-enough-secret' }), { mode: 0o644 });
     await only('config-secrets', 'fault', /has the secret app, .*\(mode 0644\)/, /^chmod 600 /, ['--config', path]);
+    writeFileSync(path, JSON.stringify({ cert: 'server.crt', key: '-----BEGIN PRIVATE KEY-----' }));
+    const { bad: withKey } = await examined(['--config', path]);
+    assert.match(withKey.find(({ id }) => id === 'config-secrets')?.text ?? '', /the secret key,/);
+    writeFileSync(path, JSON.stringify({ key: 'server.key', cert: 'server.crt' })); // paths
+    const { bad: withPaths } = await examined(['--config', path]);
+    assert.equal(
+      withPaths.find(({ id }) => id === 'config-secrets'),
+      undefined
+    );
     writeFileSync(path, JSON.stringify({ auth: [{ kind: 'jwt', secret: { fromEnv: 'KEY' } }] }));
     const { bad } = await examined(['--config', path], { env: { KEY: 'k'.repeat(64) } });
     assert.deepEqual(bad, []);

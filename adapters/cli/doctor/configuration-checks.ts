@@ -19,7 +19,9 @@ const EXPOSED = ['ANONYMOUS_EXPOSED', 'MANAGEMENT_EXPOSED'];
 const OF_PACKAGES = 'PACKAGE_MISSING';
 
 /** Names of options whose value is a secret. */
-const SECRET_NAME = /pass|secret|token|^app$|^psk$|^key$|connection|authorization/i;
+const SECRET_NAME = /pass|secret|token|^app$|^psk$|connection|authorization/i;
+/** A private key in PEM. The value of `key` is one, or the path of a file. */
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY/;
 /** Passwords of examples and of other brokers. */
 const WELL_KNOWN = new Set(['public', 'admin', 'password', 'secret', 'changeme', 'test', '123456', 'embermq', 'mqtt']);
 
@@ -56,7 +58,7 @@ function secretIn(value: unknown, place = ''): string | undefined {
   for (const [key, item] of Object.entries(value)) {
     const at = place === '' ? key : `${place}.${key}`;
     const isName = SECRET_NAME.test(key) && !/file$|^passwordHash$/i.test(key);
-    if (isName && typeof item === 'string' && item !== '') return at;
+    if (typeof item === 'string' && (PRIVATE_KEY.test(item) || (isName && item !== ''))) return at;
     const nested = secretIn(item, at);
     if (nested !== undefined) return nested;
   }
