@@ -28,7 +28,7 @@ const JOINED = ['eventemitter3', 'lru-cache', 'typebox', 'xstate'];
 const COMPILER = 'compiler';
 
 /**
- * Bundles typebox twice: what makes schemas, and the compiler of schemas, which is loaded later. esbuild puts whole files into chunks, with all
+ * Bundles typebox twice: what makes schemas, and the compiler and interpreter of schemas, which are loaded later. esbuild puts whole files into chunks, with all
  * that any entry point needs of them, so with one copy every import of `embermq/management` got 110 kB of the compiler. A copy has no state
  * that the other one would need. Its modules have no side effects, which the package.json of typebox does not say.
  */
@@ -39,7 +39,7 @@ const TWO_TYPEBOXES = {
       const isOfTypebox = path.startsWith('typebox') || importer.includes('/node_modules/typebox/');
       if (!isOfTypebox || pluginData === TWO_TYPEBOXES) return undefined;
       const found = await find(path, { importer, kind, resolveDir, pluginData: TWO_TYPEBOXES });
-      const isOfCompiler = path === 'typebox/compile' || namespace === COMPILER;
+      const isOfCompiler = path === 'typebox/compile' || path === 'typebox/schema' || namespace === COMPILER;
       return { ...found, namespace: isOfCompiler ? COMPILER : 'file', sideEffects: false };
     });
     onLoad({ filter: /./, namespace: COMPILER }, ({ path }) => ({

@@ -46,6 +46,7 @@ export {
 export type { Duration, Rate, Size } from './base/fields.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';
+export type { SchemaBroker, WithSchemas } from './broker/broker.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
@@ -61,6 +62,16 @@ export type {
   RewriteRule,
   Settings
 } from './broker/configuration/options.ts';
+export type {
+  DecodedSchema,
+  JsonObjectValue,
+  JsonSchemaValue,
+  PayloadSchema,
+  SchemaTable,
+  SchemaValue,
+  StandardSchema,
+  StandardTypes
+} from './broker/configuration/payload-schemas.ts';
 export type { Table } from './broker/configuration/tables.ts';
 export {
   type ConfigurationDocument,
@@ -84,6 +95,7 @@ export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
+export type { TypedSubscriptions } from './broker/messages/typed-subscriptions.ts';
 export type { AccessAnswer, AccessQuestion, AccessStep } from './broker/rights/access-explainer.ts';
 export type { Answer, Answers } from './client/answers.ts';
 export { Client, connectClient } from './client/client.ts';
@@ -252,6 +264,15 @@ export type {
 export type { FoundEntry, FoundKind, SearchQuery, SearchResult } from './routing/directory-search.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { TopicLevel } from './routing/topic-level.ts';
+export type {
+  Decoding,
+  SchemaFailure,
+  SchemaIssue,
+  SchemaPathPart,
+  SchemaResult,
+  SchemaSuccess,
+  TopicSchema
+} from './routing/topic-schemas.ts';
 // the actions of a rule in their stored form
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/event-name.ts';

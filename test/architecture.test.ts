@@ -139,7 +139,7 @@ const FOR_ADAPTERS = ['lib/index.ts', 'lib/adapter.ts', 'lib/decoder.ts', 'lib/m
 const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': 'node:net' };
 
 /** Packages lib may import; adapters and examples have their own. */
-const LIB_PACKAGES = ['croner', 'eventemitter3', 'lru-cache', 'mqtt-packet', 're2js', 'xstate'];
+const LIB_PACKAGES = ['croner', 'eventemitter3', 'lru-cache', 'mqtt-packet', 're2js', 'typebox/schema', 'xstate'];
 
 const program = sourceProgram();
 const imports = sources.flatMap(importsOf);

@@ -14,7 +14,7 @@ import { writeGenerated, writeWhole } from '../.ci/generated.mjs';
 const root = join(import.meta.dirname, '..');
 const TREES = ['lib', 'adapters', 'examples', 'bench', 'test'];
 /** Packages of many modules that most processes import, with the entry points that the sources use: typebox becomes 3 modules instead of 740. */
-const JOINED_PACKAGES = { typebox: ['typebox', 'typebox/compile'] };
+const JOINED_PACKAGES = { typebox: ['typebox', 'typebox/compile', 'typebox/schema'] };
 
 /** The folder of the compiled modules. */
 export const COMPILED = join(root, '.cache/test');

@@ -15,6 +15,7 @@ import type { Running } from './actors.ts';
 import { warnOfExposure } from './admission/exposure.ts';
 import { brokerMachine } from './broker.machine.ts';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
+import { loadSchemas } from './configuration/payload-schemas.ts';
 import type { Engine } from './engine.ts';
 import type { Services } from './services.ts';
 
@@ -134,6 +135,7 @@ export class BrokerLifecycle {
     const opened: ListenerHandle[] = [];
     try {
       await engine.operated.rewrites.load();
+      await loadSchemas(engine.services.settings.schemas);
       await engine.persistence?.open();
       signal.throwIfAborted();
       engine.operated.features.restored();

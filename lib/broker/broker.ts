@@ -39,6 +39,7 @@ import type { Configuration } from './configuration/configuration.ts';
 import type { Connectors } from './configuration/connectors.ts';
 import { readBrokerOptions } from './configuration/option-reading.ts';
 import { type BrokerOptions, DEFAULT_ZONE, type Settings } from './configuration/options.ts';
+import type { SchemaTable } from './configuration/payload-schemas.ts';
 import type { Table } from './configuration/tables.ts';
 import { Engine } from './engine.ts';
 import { Access } from './facets/access.ts';
@@ -49,6 +50,7 @@ import { Sessions } from './facets/sessions.ts';
 import type { Features } from './features/features.ts';
 import type { HandlerSubscriber, MessageHandler, SubscribeOptions } from './messages/handler-subscriber.ts';
 import type { MessageStreamOptions } from './messages/message-stream.ts';
+import type { TypedSubscriptions } from './messages/typed-subscriptions.ts';
 import { BridgeAccess } from './rights/bridge-access.ts';
 import type { Services } from './services.ts';
 import { VERSION } from './version.ts';
@@ -469,13 +471,23 @@ export class Broker<Data = unknown> {
   }
 }
 
+/** The option `schemas`, for which the compiler infers the types of `message.value`. */
+export interface WithSchemas<S extends SchemaTable> {
+  /** Schemas of payloads by topic filter. */
+  readonly schemas: S;
+}
+
+/** A broker with the option `schemas`: `message.value` has the type of the schema of the same filter. */
+export type SchemaBroker<S extends SchemaTable, Data = unknown> = TypedSubscriptions<S> & Broker<Data>;
+
 /**
  * Create a broker. It accepts clients after `await broker.start()`.
  *
  * `createBroker<Data>()` sets the type of the data that hooks and sources keep with clients: `client.data` is `Data | undefined` in hooks,
- * events, sources and sessions. Without it, the type is `unknown`.
+ * events, sources and sessions. Without it, the type is `unknown`. With the option `schemas`, handlers of the same filters get typed values.
  * @throws as the constructor of `Broker`
  */
+export function createBroker<const S extends SchemaTable>(options: BrokerOptions & WithSchemas<S>): SchemaBroker<S>;
 export function createBroker(options?: BrokerOptions): Broker;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data>;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> {

@@ -59,6 +59,7 @@ import type { Message } from '../packets/message.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
+import { TopicSchemas } from '../routing/topic-schemas.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Actors } from './actors.ts';
@@ -176,7 +177,8 @@ export class Engine {
     this.kept = { ...kept, ...makeRules(services, this, kept) };
     this.access = this.#accessControl(tables);
     const shared = sharedSettings(settings, this.pressure);
-    this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel);
+    const schemas = settings.schemas.length === 0 ? undefined : new TopicSchemas(settings.schemas);
+    this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel, schemas);
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger } = this;
     const storedSessions = ledger && new StoredSessions(services, ledger);

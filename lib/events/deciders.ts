@@ -30,6 +30,8 @@ interface DeciderProperties {
   readonly index?: number | undefined;
   /** More about the reason, for the operator: a limit with its option, or the words of a hook or a source. */
   readonly why?: string | undefined;
+  /** The reason string for the publisher. */
+  readonly reasonString?: string | undefined;
 }
 
 /** A row of `REFUSALS`. */
@@ -39,6 +41,8 @@ interface RefusalEntry {
   text(decider: DeciderProperties): string;
   /** True if the text says more than the code. */
   readonly isSpecific?: true;
+  /** The reason of the drop of a refused message; default `not_authorized`. */
+  readonly drop?: 'schema';
 }
 
 const sourceOf = ({ source = '' }: DeciderProperties) => `the source ${quote(source)}`;
@@ -66,6 +70,7 @@ const REFUSALS = {
   packet_too_large: builtIn('the packet is too large'),
   topic_not_allowed: builtIn('the topic is not allowed'),
   system_topic: builtIn('the topic is below $SYS'),
+  schema: { by: 'builtin', text: () => 'the payload does not match a schema', drop: 'schema' },
   topic_invalid: builtIn('the topic is not valid'),
   qos_not_allowed: builtIn('the QoS or the retain flag is not allowed'),
   filter_not_allowed: builtIn('the filter is not allowed'),
@@ -94,6 +99,17 @@ export class Decider {
   /** The participant in the decision. */
   get by(): DecisionStep {
     return REFUSALS[this.code].by;
+  }
+
+  /** The reason of the drop of a message that it refuses. */
+  get drop(): 'schema' | 'not_authorized' {
+    const { drop }: RefusalEntry = REFUSALS[this.code];
+    return drop ?? 'not_authorized';
+  }
+
+  /** The reason string for the publisher; undefined: it gets the reason code only. */
+  get reasonString(): string | undefined {
+    return this.#properties.reasonString;
   }
 
   /** The decider in a phrase: `rule 3 of the source "acl": deny publish to "plant/#"`. */

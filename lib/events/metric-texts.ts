@@ -66,6 +66,7 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'messages.dropped': 'Messages that no receiver got',
   'messages.dropped.expired': 'Messages that expired before routing, while a hook decided about them',
   'messages.dropped.no_subscribers': 'Messages that no subscription matched',
+  'messages.dropped.schema': 'Messages whose payload does not match a schema',
   'messages.not_retained': 'Messages that were delivered, but not retained because of a limit',
   'messages.expired': 'Messages that have expired, and deliveries of messages that have expired',
   'messages.forward': 'Messages forwarded to other nodes: always 0, because there is no cluster',

@@ -63,6 +63,7 @@ export const COUNTERS = [
   'messages.dropped',
   'messages.dropped.expired',
   'messages.dropped.no_subscribers',
+  'messages.dropped.schema',
   'messages.not_retained',
   'messages.expired',
   'messages.forward',

@@ -195,6 +195,11 @@ export const DROP_REASONS = {
     about: 'The publisher has no right to publish it, or the receiver has no right to receive it.',
     reasonCode: ReasonCode.notAuthorized
   }),
+  schema: drop({
+    about: 'The payload does not match a schema (option `schemas`).',
+    reasonCode: ReasonCode.payloadFormatInvalid,
+    message: ['messages.dropped', 'messages.dropped.schema']
+  }),
   slow_consumer: drop({
     about: 'The connection of the receiver was closed because it did not read.',
     delivery: ['delivery.dropped', 'delivery.dropped.slow_consumer']

@@ -11,6 +11,7 @@ import { InvalidInput } from '../base/errors.ts';
 import { INSPECT } from '../base/symbols.ts';
 import { encodePublish } from './encode.ts';
 import { encodeMessage } from './encode-message.ts';
+import { shownValue, showValue, valuesOf } from './message-values.ts';
 import { readProperties } from './properties.ts';
 import type { Properties, QoS } from './types.ts';
 import { varintLength, writeVarint } from './varint.ts';
@@ -122,7 +123,7 @@ export function outputSlab(): Buffer {
  * It holds the bytes of the PUBLISH as received, or as the broker encoded it. The packet for a receiver is a copy with a few bytes changed;
  * for receivers of the other protocol format the message is encoded once.
  */
-export class Message {
+export class Message<Value = unknown> {
   /** The packet's bytes for the current turn, unless they have to be unpacked first; see `frame`. */
   #turnFrame: Frame | undefined;
   /** Size of the whole packet in bytes. */
@@ -329,8 +330,8 @@ export class Message {
   }
 
   /** The packet as a string of one byte per character; undefined if the message does not hold one. @internal */
-  get latin1(): string | undefined {
-    return typeof this.#detached === 'string' ? this.#detached : undefined;
+  static latin1Of(message: Message): string | undefined {
+    return typeof message.#detached === 'string' ? message.#detached : undefined;
   }
 
   /** Client id of the publisher; '' for messages of the application and the broker. */
@@ -362,6 +363,29 @@ export class Message {
     const properties = readProperties(buf, start + this.propertiesAt, start + this.payloadAt, 'publish');
     delete properties.topicAlias;
     return properties;
+  }
+
+  /**
+   * The result of the schema of the topic (option `schemas`); undefined if there is none, and for messages that were retained or queued
+   * before the start of the broker. A handler of a filter that has a schema gets the result of this one, otherwise the first one.
+   */
+  get value(): Value {
+    return shownValue(this) as Value;
+  }
+
+  /** A message as a handler of a topic filter that has a schema sees it. @internal */
+  static forFilter(message: Message, filter: string): Message {
+    const values = valuesOf(message);
+    if (values === undefined || values.size < 2 || !values.has(filter)) return message;
+    const { propertiesAt, payloadAt, layout, topic, qos, retain } = message;
+    const { origin, takenAtMs, timestamp, expiryInterval } = message;
+    const frame = message.frame();
+    const view = new Message(
+      ...([frame, propertiesAt, payloadAt, layout, topic, qos, retain] as const),
+      ...([origin, takenAtMs, timestamp, expiryInterval] as const)
+    );
+    showValue(view, values, filter);
+    return view;
   }
 
   /** The public fields, as shown by `JSON.stringify` and `console.log`. */

@@ -1,5 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import type { Subscription } from './subscription.ts';
+import type { TopicSchema } from './topic-schemas.ts';
 import type { Watcher } from './watchers.ts';
 
 /** Kinds of topic names: `system` is `$SYS/...`, `delayed` is `$delayed/...`. */
@@ -35,8 +36,12 @@ export interface Route {
   readonly kind: number;
   /** True if a filter of `Routing.watch` matches the topic. */
   readonly isObserved: boolean;
-  /** True if runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
+  /** True if runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, not observed, and without a schema. */
   readonly isForRuns: boolean;
+  /** True if a PUBLISH of a client needs a decision even without hooks: the topic is below `$SYS`, or has a schema. */
+  readonly mustDecide: boolean;
+  /** The schemas that each payload has to match, in the order of the option. */
+  readonly schemas: readonly TopicSchema[];
   /** The watchers of each message, in their order. */
   readonly watchers: readonly Watcher[];
   /** Number of levels of the topic. */

@@ -30,6 +30,7 @@ import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
 import { mayReach, merge, type Subscriber, type Subscription, surelyFits } from './subscription.ts';
+import { NO_SCHEMAS, type TopicSchemas } from './topic-schemas.ts';
 import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */
@@ -156,20 +157,24 @@ export class Routing {
   readonly #rights: ReceivingRights;
   #found: Routed[] = [];
   readonly #watchers = new Watchers();
+  readonly #schemas: TopicSchemas | undefined;
   /** Incremented by each change of subscriptions. */
   #version = 0;
 
   /**
    * @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach
    * @param rights decides which messages a subscriber may receive
+   * @param schemas the schemas of payloads; undefined: there are none
    * @param wheel ends the tree of filters for readers of levels; undefined: only many changes of subscriptions end it
    */
   constructor(
     settings: SharedSettings,
     maxWeight: number,
     rights: ReceivingRights = ALL_RIGHTS,
-    wheel?: Pick<TimingWheel, 'armLater'>
+    wheel?: Pick<TimingWheel, 'armLater'>,
+    schemas?: TopicSchemas
   ) {
+    this.#schemas = schemas;
     this.#settings = settings;
     this.#tree = new FilterTree(wheel);
     this.#rights = rights;
@@ -428,13 +433,16 @@ export class Routing {
     const kind = kindOf(topic);
     const watchers = this.#watchers.of(topic);
     const isObserved = watchers !== undefined;
+    const schemas = this.#schemas === undefined ? NO_SCHEMAS : this.#schemas.of(topic);
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
     return {
       topic,
       bytes: NO_BYTES,
       kind,
       isObserved,
-      isForRuns: kind === TopicKind.ordinary && !isObserved,
+      isForRuns: kind === TopicKind.ordinary && !isObserved && schemas === NO_SCHEMAS,
+      mustDecide: kind === TopicKind.system || schemas !== NO_SCHEMAS,
+      schemas,
       watchers: watchers ?? NO_WATCHERS,
       levels: levelCount(topic),
       hasControls: !isPlain && controlIn(topic) !== undefined,

@@ -34,7 +34,7 @@ export function writeMessage(draft: Draft, message: Message, previous: Publisher
     draft.text(origin.clientId);
     if (username !== undefined) draft.text(username);
   }
-  const { latin1: text } = message;
+  const text = Message.latin1Of(message);
   if (text !== undefined) draft.latin1(text);
   else {
     const { buf, start, end } = message.frame();

@@ -41,6 +41,16 @@ describe('Requests that the broker refuses', () => {
     assert.match(off[2], /delayed messages are disabled/);
   });
 
+  it('answers 400 with the reason for a message that does not match a schema', async () => {
+    await using broker = await start({ schemas: { a: { type: 'object', required: ['celsius'] } } });
+    await using server = await serveManagement(broker);
+    const { status, body } = await server.call('POST', '/api/mqtt/publish', { topic: 'a', payload: '{}' });
+    assert.deepEqual([status, body.code], [400, 108]);
+    assert.match(body.message, /does not match a schema of topic "a": must have required properties celsius/);
+    const good = { topic: 'a', payload: '{"celsius":1}' };
+    assert.equal((await server.call('POST', '/api/mqtt/publish', good)).status, 200);
+  });
+
   it('answers a refusal for each entry of a batch, whatever the entries are', async () => {
     await using broker = await start();
     await using server = await serveManagement(broker);

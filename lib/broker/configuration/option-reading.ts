@@ -23,6 +23,7 @@ import {
   type Settings,
   WATERMARKS
 } from './options.ts';
+import { readSchemas } from './payload-schemas.ts';
 
 /** The zone for clients of the operator's own machines. It always exists. */
 const INTERNAL_ZONE = 'internal';
@@ -61,6 +62,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     hooks = {},
     auth = [],
     rewrite = [],
+    schemas = {},
     autoSubscriptions = [],
     connectors = [],
     rules = {},
@@ -119,6 +121,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     hooks,
     auth,
     rewrite,
+    schemas: readSchemas(schemas),
     autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
     connectors: checkConnectorKinds(connectors),
     rules: readRulesOptions(rules, ruleSettings),
@@ -184,6 +187,7 @@ const ALL_NAMES: readonly string[] = [
     'hooks',
     'auth',
     'rewrite',
+    'schemas',
     'autoSubscriptions',
     'connectors',
     'rules',

@@ -15,11 +15,13 @@ import type { Logger } from '../../monitor/log.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { Given, Zone, ZoneInput } from '../../records/zone.ts';
 import type { SharedStrategy } from '../../routing/share-group.ts';
+import type { TopicSchema } from '../../routing/topic-schemas.ts';
 import type { RulesOptions } from '../../rules/types.ts';
 import type { Store } from '../../store/store.ts';
 import type { StreamsOptions } from '../../streams/types.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
+import type { SchemaTable } from './payload-schemas.ts';
 
 /** The option `reasons`: the maximum memory in bytes, from 64 KiB; false: nothing is recorded. */
 export type ReasonsOption = { readonly maxBytes: number } | false;
@@ -377,6 +379,11 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   auth?: readonly AuthSource<Data>[];
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE. If several rules match, the last one is used. */
   rewrite?: readonly (RewriteRule | string)[];
+  /**
+   * Schemas of payloads by topic filter: a Standard Schema (zod, valibot, arktype) or a JSON Schema, or `{ schema, decode }`. A message is
+   * accepted if it matches the schemas of all filters that match its topic; others are refused with 0x99. Default: none.
+   */
+  schemas?: SchemaTable;
   /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
   /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` creates more at run time. */
@@ -410,6 +417,8 @@ export type Settings = BrokerSettings & {
   readonly hooks: Hooks;
   readonly auth: readonly AuthSource[];
   readonly rewrite: readonly (RewriteRule | string)[];
+  /** The schemas of payloads, in the order of the option. */
+  readonly schemas: readonly TopicSchema[];
   readonly autoSubscriptions: readonly AutoSubscription[];
   readonly connectors: readonly ConnectorKind[];
   readonly rules: RulesOptions;

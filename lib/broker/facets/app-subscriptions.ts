@@ -2,8 +2,9 @@ import { onAbort } from '../../base/abort-listeners.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import type { Message } from '../../packets/message.ts';
+import { valuesOf } from '../../packets/message-values.ts';
 import { APP_RECEIVER, isWithheld } from '../../routing/receiving-rights.ts';
-import { checkTopicFilter } from '../../topics/topic.ts';
+import { checkTopicFilter, innerFilter } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '../messages/handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from '../messages/message-stream.ts';
@@ -42,13 +43,15 @@ export class AppSubscriptions {
     if (signal?.aborted) return () => undefined;
     const { ledger, routing, services } = this.#engine;
     const onError = (error: Error) => services.failed(error, `a handler of "${filter}"`);
-    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError);
+    const inner = innerFilter(filter);
+    const schemaFilter = services.settings.schemas.some((schema) => schema.filter === inner) ? inner : undefined;
+    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError, schemaFilter);
     routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#remove(subscriber);
     subscriber.whenEnded(onAbort(signal, end));
-    if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
+    if (retainHandling < 2) this.#deliverRetainedTo(subscriber, schemaFilter !== undefined);
     return end;
   }
 
@@ -81,8 +84,9 @@ export class AppSubscriptions {
   /**
    * Deliver the retained messages when `subscribe` has returned. If a message is published before that, they are delivered first, so that the
    * handler receives them in the order of their publication.
+   * @param hasSchema only messages that match the schemas of their topics are delivered: some may have been retained before there were any
    */
-  #deliverRetainedTo(subscriber: HandlerSubscriber): void {
+  #deliverRetainedTo(subscriber: HandlerSubscriber, hasSchema: boolean): void {
     const { work } = this.#engine.services;
     const { retainer, access } = this.#engine;
     if (!retainer.isStarted) return;
@@ -93,13 +97,29 @@ export class AppSubscriptions {
         isLive && !isWithheld(access.deliveryRights, message, APP_RECEIVER) ? [message] : []
       );
     if (found.length === 0) return;
-    subscriber.queueRetained(found);
+    if (!hasSchema) subscriber.queueRetained(found);
     work.begin();
     // A promise, because test frameworks replace `queueMicrotask`.
-    void Promise.resolve().then(() => {
+    void (hasSchema ? this.#matching(found) : Promise.resolve(found)).then((matching) => {
+      if (hasSchema) subscriber.queueRetained(matching);
       subscriber.deliverRetained();
       work.end();
     });
+  }
+
+  /** The messages that match the schemas of their topics. The others are dropped. */
+  async #matching(found: readonly Message[]): Promise<Message[]> {
+    const { publishing, routing, services } = this.#engine;
+    const decisions = await Promise.all(
+      found.map((message) =>
+        valuesOf(message) === undefined
+          ? publishing.hooks.checked(message, routing.of(message.topic), undefined)
+          : { message, reasonCode: 0, decider: undefined }
+      )
+    );
+    for (const { message, reasonCode, decider } of decisions)
+      if (reasonCode !== 0) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
+    return decisions.flatMap(({ message, reasonCode }) => (reasonCode === 0 ? [message] : []));
   }
 
   /** See `Broker.messages`. */

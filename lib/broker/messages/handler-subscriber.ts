@@ -1,5 +1,5 @@
 import { asError } from '../../base/errors.ts';
-import { detachFromPublisher, type Frame, type Message } from '../../packets/message.ts';
+import { detachFromPublisher, type Frame, Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
 import { type Subscriber, Subscription } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
@@ -8,7 +8,7 @@ import type { Ledger } from '../../store/ledger.ts';
  * Receives the messages of a subscription of the app.
  * @param isRetained the message was retained before the subscription was made, or `retainAsPublished` is set and it was published as retained
  */
-export type MessageHandler = (message: Message, isRetained: boolean) => unknown;
+export type MessageHandler<Value = unknown> = (message: Message<Value>, isRetained: boolean) => unknown;
 
 /** Options of a subscription of the app. They are the subscription options of MQTT 5.0 that apply without a connection. */
 export interface SubscribeOptions {
@@ -39,22 +39,25 @@ export class HandlerSubscriber implements Subscriber {
   #onEnd: () => void = () => undefined;
   /** True if the subscription has ended. The route of the current message may still contain it. */
   isEnded = false;
+  readonly #schemaFilter: string | undefined;
   readonly #onError: (error: Error) => void;
   /** Retained messages that are not delivered yet, in reverse order. */
   #queued: Message[] = [];
 
-  /** @param ledger undefined if the broker has no store */
+  /** @param ledger undefined if the broker has no store @param schemaFilter the filter, if it has a schema */
   constructor(
     filter: string,
     handler: MessageHandler,
     options: SubscribeOptions,
     ledger: Ledger | undefined,
-    onError: (error: Error) => void
+    onError: (error: Error) => void,
+    schemaFilter?: string
   ) {
     const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
     this.filter = filter;
     this.handler = handler;
     this.#ledger = ledger;
+    this.#schemaFilter = schemaFilter;
     this.#onError = onError;
     this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
   }
@@ -101,7 +104,8 @@ export class HandlerSubscriber implements Subscriber {
   #callHandler(message: Message, isRetained: boolean): void {
     if (this.isEnded) return;
     try {
-      const result = this.handler(message, isRetained);
+      const shown = this.#schemaFilter === undefined ? message : Message.forFilter(message, this.#schemaFilter);
+      const result = this.handler(shown, isRetained);
       if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
         (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onError(asError(error)));
       }

@@ -95,7 +95,7 @@ export class OwnMessages {
     const finish = (outcome: PublishDecision): boolean => {
       if (outcome.reasonCode !== 0) {
         const { message, route, reasonCode, decider } = outcome;
-        services.announcer.dropped(message, dropReason(reasonCode), undefined, route, decider);
+        services.announcer.dropped(message, dropReason(reasonCode, decider), undefined, route, decider);
       } else if (outcome.route.kind === TopicKind.delayed) this.#publishing.delay(outcome.message);
       else {
         const route = host.routing.freshened(outcome.route);
@@ -270,7 +270,7 @@ export class OwnMessages {
     const { routing, pressure } = this.#host;
     if (outcome.reasonCode !== 0) {
       const { message, reasonCode, decider } = outcome;
-      this.#services.announcer.refused(message, dropReason(reasonCode), decider);
+      this.#services.announcer.refused(message, dropReason(reasonCode, decider), decider);
       throw refusedByHook(outcome);
     }
     if (outcome.route.kind !== TopicKind.delayed) {
@@ -317,14 +317,26 @@ export class OwnMessages {
   }
 }
 
-function refusedByHook({ message, reasonCode }: PublishDecision): Error {
+function refusedByHook({ message, reasonCode, decider }: PublishDecision): Error {
   if (reasonCode === ReasonCode.serverShuttingDown) return stoppedMeanwhile(message);
+  if (decider?.drop === 'schema') return mismatch(message, decider);
   return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
 }
 
+function mismatch({ topic }: Message, { detail, reasonString = detail }: Decider): InvalidInput {
+  const text = `the payload does not match a schema of topic "${topic}": ${reasonString}`;
+  return new InvalidInput(
+    'SCHEMA_MISMATCH',
+    'payload',
+    'a payload that matches the schemas of the topic',
+    undefined,
+    text
+  );
+}
+
 /** The drop reason for a reason code. With 0x8B, the broker has stopped while a hook was deciding. */
-function dropReason(reasonCode: number): DropReason {
-  return reasonCode === ReasonCode.serverShuttingDown ? 'server_shutting_down' : 'not_authorized';
+function dropReason(reasonCode: number, decider: Decider | undefined): DropReason {
+  return reasonCode === ReasonCode.serverShuttingDown ? 'server_shutting_down' : (decider?.drop ?? 'not_authorized');
 }
 
 function stoppedMeanwhile(message: Message): Error {

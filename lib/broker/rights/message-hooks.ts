@@ -24,6 +24,7 @@ import { parseDelayed } from '../features/delayed.ts';
 import type { TopicRewrite } from '../features/rewrite.ts';
 import { boundProperties, changedForReceiver, newMessage, retopic } from '../new-message.ts';
 import type { Services } from '../services.ts';
+import { SchemaChecks } from './schema-checks.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
@@ -39,6 +40,7 @@ export class MessageHooks {
   readonly #routing: Routing;
   readonly #rewrites: TopicRewrite;
   readonly #deciders: Deciders;
+  readonly #schemas: SchemaChecks;
   /** True if a zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   #hasDenyingZone = false;
   /**
@@ -51,6 +53,7 @@ export class MessageHooks {
     this.#routing = routing;
     this.#rewrites = rewrites;
     this.#deciders = deciders;
+    this.#schemas = new SchemaChecks(services);
     this.zonesChanged();
   }
 
@@ -184,7 +187,7 @@ export class MessageHooks {
   }
 
   /**
-   * Call the publish hooks. Each receives the message as the previous one has changed it.
+   * Call the publish hooks, each with the message as the previous one has changed it; then check the result by the schemas of its topic.
    * @param from index of the first hook to call
    */
   change(
@@ -195,7 +198,7 @@ export class MessageHooks {
   ): PublishDecision | Promise<PublishDecision> {
     const { hooks } = this.#services;
     // The publish hooks run for a delayed message when its delay has passed.
-    if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
+    if (route.kind === TopicKind.delayed) return this.checked(message, route, client);
     for (let at = from; at < hooks.publish.length; at++) {
       const answer = hooks.call<Parameters<Hook<'publish'>>[0], HookAnswer>(
         'publish',
@@ -218,7 +221,13 @@ export class MessageHooks {
       if (outcome.reasonCode !== 0) return outcome;
       ({ message, route } = outcome);
     }
-    return { message, route, reasonCode: 0 };
+    return this.checked(message, route, client);
+  }
+
+  /** Check a message by the schemas of its topic. */
+  checked(message: Message, route: Route, client: ClientInfo | undefined): PublishDecision | Promise<PublishDecision> {
+    if (route.schemas.length === 0) return { message, route, reasonCode: 0 };
+    return this.#schemas.check(message, route, client);
   }
 
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {

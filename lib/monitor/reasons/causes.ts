@@ -188,6 +188,11 @@ export const CAUSES = {
     (e) => `A hook of the app (publish) refused the message of ${sender(e)}${toTopic(e)}${because(e)}.`,
     'Check the hook in the app that runs the broker.'
   ),
+  schema: row(
+    'recorded',
+    (e) => `The payload of the message of ${sender(e)}${toTopic(e)} does not match a schema${because(e)}.`,
+    'Correct the payload, or the schema of the filter in the options of the broker. The publisher got the reason in its acknowledgement (MQTT 5.0).'
+  ),
   not_authorized: row(
     'recorded',
     (e) => `${begin(sender(e))} has no right to publish to ${topicOf(e)}${because(e)}.`,

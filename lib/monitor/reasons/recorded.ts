@@ -74,6 +74,7 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
   hook: { cause: 'deliver_hook' },
   topic_invalid: { cause: 'topic_not_allowed' },
   not_authorized: { cause: 'not_authorized', causeOfReceiver: 'right_withdrawn' },
+  schema: { cause: 'schema' },
   slow_consumer: { cause: 'slow_consumer' },
   session_terminated: { cause: 'session_ended', isDiscard: true },
   not_retained: { cause: 'retained_missing' },

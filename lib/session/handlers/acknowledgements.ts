@@ -14,6 +14,7 @@ import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import { PUBACK, PUBCOMP, PUBREC, PUBREL, shortAck } from '../../packets/acks.ts';
 import { decodeAck } from '../../packets/decode.ts';
+import { encode } from '../../packets/encode.ts';
 import { ReasonCode, reasonName } from '../../packets/reason-codes.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { Awaiting } from '../messages/inflight.ts';
@@ -181,7 +182,40 @@ function answerNow(session: Session, connection: Connection<Session>, first: num
     counts[SENT[first]]++;
     return;
   }
-  connection.writer.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
+  const packet =
+    code === ReasonCode.payloadFormatInvalid ? withReason(session, connection, first, id, code) : undefined;
+  connection.writer.send(packet ?? Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
+}
+
+/** The reason strings of acknowledgements that are not sent yet, by packet id. Few messages are refused, so it is not a field of a connection. */
+const REASONS = new WeakMap<object, Map<number, string>>();
+
+/** Note why the message with a packet id is refused, for its acknowledgement. */
+export function noteReason(connection: object, id: number, reasonString: string | undefined): void {
+  if (reasonString === undefined) return;
+  const reasons = REASONS.get(connection) ?? new Map<number, string>();
+  REASONS.set(connection, reasons.set(id, reasonString));
+}
+
+/**
+ * Encode an acknowledgement with its reason string.
+ * @returns undefined: there is none, the client does not want it [MQTT-3.1.2-29], or cannot receive it [MQTT-3.4.2-2], [MQTT-3.5.2-2]
+ */
+function withReason(
+  { client }: Session,
+  connection: object,
+  first: number,
+  messageId: number,
+  reasonCode: number
+): Buffer | undefined {
+  const reasons = REASONS.get(connection);
+  const reasonString = reasons?.get(messageId);
+  reasons?.delete(messageId);
+  const { wantsReasons, maxFrame } = client.agreement;
+  if (reasonString === undefined || !wantsReasons) return undefined;
+  const cmd = first === PUBACK ? 'puback' : 'pubrec';
+  const packet = encode({ cmd, messageId, reasonCode, properties: { reasonString } }, 5);
+  return packet.length <= maxFrame ? packet : undefined;
 }
 
 /** Sends the acknowledgements that have waited for a commit. */

@@ -31,7 +31,7 @@ import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import { resumeAfterHook, type Session } from '../session.ts';
 import { checkControls, checkLevels } from '../topic-checks.ts';
-import { answer, refuseTemporarily } from './acknowledgements.ts';
+import { answer, noteReason, refuseTemporarily } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -105,8 +105,7 @@ export const onPublish: PacketHandler<Session> = (session, flags, buf, start, bo
   if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
-  if (route.kind !== TopicKind.system && !ports.publishing.hooks.hasHooks)
-    finish(session, connection, message, route, id, qos, 0);
+  if (!route.mustDecide && !ports.publishing.hooks.hasHooks) finish(session, connection, message, route, id, qos, 0);
   else decide(session, connection, message, route, id, qos);
 };
 
@@ -120,7 +119,7 @@ function limitedExpiry(expiry: number, route: Route, limit: number): number {
   return expiry > limit ? limit : expiry;
 }
 
-/** Decide whether the client may publish a message to `$SYS`, or ask the hooks, and finish it. */
+/** Decide whether the client may publish a message to `$SYS`, or ask the hooks and schemas, and finish it. */
 function decide(
   session: Session,
   connection: Connection<Session>,
@@ -136,7 +135,7 @@ function decide(
     refuseForbidden(session, connection, message, route, id, qos, ReasonCode.notAuthorized, DECIDERS.systemTopic);
     return;
   }
-  if (!publishing.hooks.hasHooks) {
+  if (!publishing.hooks.hasHooks && route.schemas.length === 0) {
     finish(session, connection, message, route, id, qos, 0);
     return;
   }
@@ -274,7 +273,7 @@ function finishWithoutConnection(
       ports.announcer.dropped(message, lack === undefined ? 'store_failed' : 'quota', undefined, route, lack);
     else {
       countRefusal(ports, reasonCode);
-      ports.announcer.dropped(message, 'not_authorized', undefined, route, decider);
+      ports.announcer.dropped(message, decider?.drop ?? 'not_authorized', undefined, route, decider);
     }
     return;
   }
@@ -290,7 +289,7 @@ function finishWithoutConnection(
 
 /**
  * Refuse a message that the client may not publish. A 3.x client gets a normal acknowledgement [MQTT3-3.3.5-2], unless `aclDenyAction` is
- * `disconnect`.
+ * `disconnect`. The refusal of a schema is only acknowledged, if MQTT has an acknowledgement that can say it.
  */
 function refuseForbidden(
   session: Session,
@@ -303,16 +302,20 @@ function refuseForbidden(
   decider: Decider | undefined
 ): void {
   countRefusal(session.ports, reasonCode);
-  session.ports.announcer.dropped(message, 'not_authorized', undefined, route, decider);
-  if (session.client.agreement.zone.aclDenyAction === 'disconnect') {
+  session.ports.announcer.dropped(message, decider?.drop ?? 'not_authorized', undefined, route, decider);
+  const isAnswered = decider?.drop === 'schema' && qos > 0 && session.protocolVersion === 5;
+  if (session.client.agreement.zone.aclDenyAction === 'disconnect' && !isAnswered) {
     if (qos === 2) releaseIncoming(session, id); // no PUBREC has been sent to the client
-    session.fail(
-      new ProtocolError(reasonCode, `the client may not publish to topic "${message.topic}"`),
-      'not_authorized'
-    );
+    session.fail(new ProtocolError(reasonCode, refusalText(message, decider)), 'not_authorized');
     return;
   }
+  if (isAnswered) noteReason(connection, id, decider?.reasonString);
   acknowledge(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
+}
+
+function refusalText({ topic }: Message, decider: Decider | undefined): string {
+  if (decider?.drop !== 'schema') return `the client may not publish to topic "${topic}"`;
+  return `the payload to topic "${topic}" does not match a schema`;
 }
 
 function countRefusal({ metrics }: SessionPorts<Session>, code: number): void {

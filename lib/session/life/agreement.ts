@@ -27,6 +27,8 @@ export interface Agreement {
   /** Highest topic alias that is used towards the client; 0: none. */
   readonly topicAliases: number;
   readonly userProperties: readonly UserProperty[];
+  /** True if the client accepts reason strings in acknowledgements (Request Problem Information). */
+  readonly wantsReasons: boolean;
 }
 
 /** The agreements before CONNECT. */
@@ -56,7 +58,8 @@ export function agreementOf(packet: ConnectPacket, zone: Zone): Agreement {
     maxFrame: properties.maximumPacketSize ?? LARGEST_PACKET,
     window: zone.maxInflight === 0 ? receiveMaximum : Math.min(receiveMaximum, zone.maxInflight),
     topicAliases: Math.min(properties.topicAliasMaximum ?? 0, zone.maxOutboundTopicAlias),
-    userProperties: properties.userProperties ?? NO_USER_PROPERTIES
+    userProperties: properties.userProperties ?? NO_USER_PROPERTIES,
+    wantsReasons: properties.requestProblemInformation !== 0
   });
 }
 
@@ -88,7 +91,8 @@ function withoutConnection(
     maxFrame: LARGEST_PACKET,
     window: 0,
     topicAliases: 0,
-    userProperties
+    userProperties,
+    wantsReasons: true
   };
 }
 

@@ -1,0 +1,153 @@
+// Schemas come last, after the access rules and the publish hooks, so that they see the message that is routed. The
+// publisher learns what is wrong with its message; the log of reasons, which operators read, gets no values of payloads.
+
+import { isUtf8 } from '../../base/builtins.ts';
+import { BrokerError } from '../../base/errors.ts';
+import { Decider } from '../../events/deciders.ts';
+import { isThenable } from '../../events/hooks.ts';
+import type { Message } from '../../packets/message.ts';
+import { setValues } from '../../packets/message-values.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { ClientInfo } from '../../records/client.ts';
+import type { Route } from '../../routing/route.ts';
+import type { Decoding, SchemaIssue, SchemaResult, TopicSchema } from '../../routing/topic-schemas.ts';
+import type { PublishDecision } from '../../session/ports.ts';
+import type { Services } from '../services.ts';
+
+/** Maximum number of characters of a reason string, and of the place of an issue. */
+const MAX_REASON = 256;
+const MAX_PLACE = 64;
+
+/** A message that is being checked. */
+interface Checked {
+  readonly message: Message;
+  readonly route: Route;
+  readonly client: ClientInfo | undefined;
+  readonly values: Map<string, unknown>;
+}
+
+/** The refusal of a message. */
+interface Refused {
+  readonly reasonCode: number;
+  readonly decider: Decider;
+}
+
+/** Checks messages by the schemas of their topic. */
+export class SchemaChecks {
+  readonly #services: Services;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** Check a message by all schemas of its route. Synchronous if they are. */
+  check(message: Message, route: Route, client: ClientInfo | undefined): PublishDecision | Promise<PublishDecision> {
+    return this.#checkFrom(0, { message, route, client, values: new Map() });
+  }
+
+  #checkFrom(at: number, checked: Checked): PublishDecision | Promise<PublishDecision> {
+    const { message, route, values } = checked;
+    for (; at < route.schemas.length; at++) {
+      const result = this.#ask(route.schemas[at], checked);
+      if (isThenable(result)) return this.#later(result, at, checked);
+      const refusal = note(result, route.schemas[at], checked);
+      if (refusal !== undefined) return refusal;
+    }
+    setValues(message, values);
+    return { message, route, reasonCode: 0 };
+  }
+
+  #later(answer: Promise<SchemaResult | Refused>, at: number, checked: Checked): Promise<PublishDecision> {
+    const { life, time } = this.#services;
+    const { message, route } = checked;
+    message.detach();
+    const begun = life.number;
+    return answer.then((result) => {
+      if (life.number !== begun) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+      time.read(); // the schema took time [MQTT-3.3.2-6]
+      return note(result, route.schemas[at], checked) ?? this.#checkFrom(at + 1, checked);
+    });
+  }
+
+  /** @returns `Refused` without an answer of the schema: the payload cannot be decoded, or the schema has failed */
+  #ask(schema: TopicSchema, { message, client }: Checked): SchemaResult | Refused | Promise<SchemaResult | Refused> {
+    const { announcer, work } = this.#services;
+    const failed = (error: unknown): Refused => {
+      announcer.failed(error, `the schema of "${schema.filter}"`, client);
+      const decider = new Decider('schema', { why: `filter "${schema.filter}": the schema has failed` });
+      return { reasonCode: ReasonCode.implementationSpecificError, decider };
+    };
+    try {
+      const input = decoded(message, schema.decode);
+      if (input.fault !== undefined) return refusedBy(schema.filter, { message: input.fault }, true);
+      const result = work.run((value: unknown) => schema.validate(value), input.value);
+      if (!isThenable(result)) return sound(result);
+      return this.#within(result, schema.filter).then(sound).catch(failed);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  /** Wait for an answer, for as long as for that of a hook. */
+  #within(result: Promise<SchemaResult>, filter: string): Promise<SchemaResult> {
+    const { clock, settings } = this.#services;
+    const limitMs = settings.hookTimeout;
+    if (limitMs === 0) return result;
+    return new Promise((resolve, reject) => {
+      const text = `the schema of "${filter}" did not answer within ${limitMs} ms (option hookTimeout)`;
+      const timer = clock.setTimeout(() => reject(new BrokerError('HOOK_TIMEOUT', text)), limitMs);
+      const end = () => clock.clearTimeout(timer);
+      result.then(resolve, reject).finally(end);
+    });
+  }
+}
+
+/** Note the answer of a schema. @returns undefined: it accepts the message */
+function note(
+  result: SchemaResult | Refused,
+  schema: TopicSchema,
+  { message, route, values }: Checked
+): PublishDecision | undefined {
+  if ('decider' in result) return { message, route, ...result };
+  if (result.issues === undefined) {
+    values.set(schema.filter, result.value);
+    return undefined;
+  }
+  return { message, route, ...refusedBy(schema.filter, result.issues[0], schema.hasPlainIssues) };
+}
+
+/** @throws BrokerError if a schema of the app returns something else */
+function sound(result: SchemaResult): SchemaResult {
+  if (typeof result === 'object' && result !== null && (result.issues === undefined || Array.isArray(result.issues)))
+    return result;
+  throw new BrokerError('HOOK_ANSWER_INVALID', 'a schema must return { value } or { issues }');
+}
+
+/** The payload in the form that a schema gets. */
+function decoded({ payload }: Message, decode: Decoding): { readonly value?: unknown; readonly fault?: string } {
+  if (decode === 'bytes') return { value: payload };
+  if (!isUtf8(payload)) return { fault: 'the payload is not UTF-8' };
+  const text = payload.toString();
+  if (decode === 'text') return { value: text };
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return { fault: 'the payload is not JSON' };
+  }
+}
+
+/** @param isPlain the message of the issue contains no values of the payload */
+function refusedBy(filter: string, issue: SchemaIssue | undefined, isPlain: boolean): Refused {
+  const { message = 'it is not valid', path = [] } = issue ?? {};
+  const names = path.map((part) => String(typeof part === 'object' ? part.key : part));
+  const place = cut(names.join('.'), MAX_PLACE);
+  const shown = isPlain ? `${place} ${message}`.trimStart() : `${place || 'the payload'} is not valid`;
+  const reasonString = cut(place === '' ? message : `${place}: ${message}`, MAX_REASON);
+  const decider = new Decider('schema', { why: `filter "${filter}": ${shown}`, reasonString });
+  return { reasonCode: ReasonCode.payloadFormatInvalid, decider };
+}
+
+/** The beginning of a string, as MQTT can transfer it. */
+function cut(text: string, max: number): string {
+  return Buffer.from(text.slice(0, max)).toString().replaceAll('\0', '');
+}

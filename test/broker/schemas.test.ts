@@ -1,0 +1,377 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import * as Type from 'typebox';
+import { createBroker, type Message, type SchemaTable } from '../../lib/index.ts';
+import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
+import { evalFlags, SOURCES } from '../support/programs.ts';
+import { rawClient } from '../support/raw-client.ts';
+
+const immediate = () => new Promise((resolve) => setImmediate(resolve));
+
+/** The interface of Standard Schema, version 1, as zod, valibot and arktype implement it. */
+interface Standard<Output> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => Result<Output> | Promise<Result<Output>>;
+    readonly types?: { readonly input: unknown; readonly output: Output };
+  };
+}
+type Result<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | {
+      readonly issues: readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[];
+      }[];
+    };
+
+function standard<Output>(validate: (value: unknown) => Result<Output> | Promise<Result<Output>>): Standard<Output> {
+  return { '~standard': { version: 1, vendor: 'test', validate } };
+}
+
+/** Accepts `{ celsius: number }`, and returns it in kelvin. */
+const kelvin = standard<{ readonly kelvin: number }>((value) => {
+  const { celsius } = (value ?? {}) as { readonly celsius?: unknown };
+  if (typeof celsius === 'number') return { value: { kelvin: celsius + 273 } };
+  return { issues: [{ message: `expected a number, got ${typeof celsius}`, path: [{ key: 'celsius' }] }] };
+});
+
+const room = Type.Object({ name: Type.String(), celsius: Type.Number({ minimum: -50 }) });
+
+const kitWith = (schemas: SchemaTable, options: TestBrokerOptions = {}) =>
+  createTestBroker({ schemas, leaks: 'ignore', ...options });
+const text = ({ payload }: { readonly payload: Buffer }) => payload.toString();
+
+describe('schemas', () => {
+  it('accepts messages that match, unchanged, with the result of the schema in message.value', async () => {
+    await using kit = await kitWith({ 'a/+/b': kelvin });
+    const got: [string, unknown][] = [];
+    kit.broker.subscribe('a/#', (message) => got.push([text(message), message.value]));
+    const client = await kit.connect();
+    const receiver = await kit.connect();
+    const payloads: string[] = [];
+    await receiver.subscribe('a/#', { qos: 1 }, (message) => payloads.push(text(message)));
+    await client.publish('a/1/b', '{ "celsius":  1 }', { qos: 1 });
+    await client.publish('a/1/c', 'not checked', { qos: 1 });
+    await kit.broker.publish('a/2/b', '{"celsius":2}');
+    await receiver.ping();
+    const expected = ['{ "celsius":  1 }', 'not checked', '{"celsius":2}'];
+    assert.deepEqual(payloads, expected);
+    assert.deepEqual(
+      got.map(([payload]) => payload),
+      expected
+    );
+    assert.deepEqual(
+      got.map(([, value]) => value),
+      [{ kelvin: 274 }, undefined, { kelvin: 275 }]
+    );
+  });
+
+  it('refuses other messages with 0x99 and a reason string, counts and explains them', async () => {
+    await using kit = await kitWith({ 'a/+': kelvin, 'b/+': room });
+    const { broker } = kit;
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ reason, message }) => dropped.push(`${reason} ${message.topic}`));
+    const client = await kit.connect({ clientId: 'c' });
+    const refused = async (topic: string, payload: string, qos: 1 | 2 = 1) => {
+      const error = await client.publish(topic, payload, { qos }).then(
+        () => assert.fail('accepted'),
+        (error: unknown) =>
+          error as { readonly reasonCode: number; readonly properties: { readonly reasonString?: string } }
+      );
+      return [error.reasonCode, error.properties.reasonString];
+    };
+    assert.deepEqual(await refused('a/1', '{"celsius":"hot"}'), [0x99, 'celsius: expected a number, got string']);
+    assert.deepEqual(await refused('a/1', '{"celsius":', 2), [0x99, 'the payload is not JSON']);
+    assert.deepEqual(await refused('b/1', '{"name":"x","celsius":-51}'), [0x99, 'celsius: must be >= -50']);
+    assert.deepEqual(await refused('b/1', '[]'), [0x99, 'must be object']);
+    await client.publish('b/1', '{"name":"x","celsius":20}', { qos: 1 });
+    assert.deepEqual(dropped.slice(0, 4), ['schema a/1', 'schema a/1', 'schema b/1', 'schema b/1']);
+    assert.equal(broker.metrics.counter('messages.dropped.schema'), 4);
+    const { causes } = await broker.monitor.why({ topic: 'b/1', publisher: 'c' });
+    assert.equal(causes[0].code, 'schema');
+    assert.match(
+      causes[0].text,
+      /^The payload of the message of client "c" to topic "b\/1" does not match a schema: filter "b\/\+": must be object\.$/
+    );
+    const records = broker.monitor.reasons.list({ code: 'schema' }).entries;
+    assert.ok(
+      records.some(({ detail }) => detail === 'filter "a/+": celsius is not valid'),
+      'no values of payloads'
+    );
+  });
+
+  it('sends no reason string to clients that do not want it, or that could not receive it', async () => {
+    await using kit = await kitWith({ a: kelvin });
+    const mute = await rawClient(kit.broker, { clientId: 'm', properties: { requestProblemInformation: 0 } });
+    const small = await rawClient(kit.broker, { clientId: 's', properties: { maximumPacketSize: 30 } });
+    for (const client of [mute, small]) {
+      client.send({
+        cmd: 'publish',
+        topic: 'a',
+        payload: Buffer.from('x'),
+        qos: 1,
+        messageId: 1,
+        dup: false,
+        retain: false
+      });
+      const { reasonCode, properties } = await client.next('puback');
+      assert.deepEqual([reasonCode, properties?.reasonString], [0x99, undefined]);
+    }
+  });
+
+  it('treats QoS 0 and MQTT 3.x as a refusal by an access rule', async () => {
+    for (const aclDenyAction of ['ignore', 'disconnect'] as const) {
+      await using kit = await kitWith({ a: kelvin }, { aclDenyAction });
+      const got: string[] = [];
+      kit.broker.subscribe('a', ({ topic }) => got.push(topic));
+      const modern = await kit.connect({ clientId: 'modern' });
+      const old = await kit.connect({ clientId: 'old', protocolVersion: 4 });
+      const closed = [modern, old].map((client) => new Promise((resolve) => client.on('close', resolve)));
+      await modern.publish('a', 'x', { qos: 1 }).catch(({ reasonCode }) => assert.equal(reasonCode, 0x99));
+      assert.equal(modern.isConnected, true, 'an acknowledgement says it');
+      if (aclDenyAction === 'ignore') {
+        await modern.publish('a', 'x');
+        await modern.ping();
+        assert.equal((await old.publish('a', 'x', { qos: 1 })).reasonCode, 0);
+      } else {
+        await modern.publish('a', 'x');
+        void old.publish('a', 'x', { qos: 1 }).catch(() => {});
+        await Promise.all(closed);
+      }
+      assert.deepEqual(got, []);
+    }
+  });
+
+  it('requires all schemas that match, after the access rules and the publish hooks', async () => {
+    const asked: string[] = [];
+    const noting = (name: string) =>
+      standard((value) => {
+        asked.push(name);
+        return value === 'good' ? { value: name } : { issues: [{ message: `${name} refuses` }] };
+      });
+    await using kit = await kitWith(
+      { 'a/#': { schema: noting('first'), decode: 'text' }, 'a/+': { schema: noting('second'), decode: 'text' } },
+      {
+        hooks: {
+          authorizePublish: ({ message }) => message.topic !== 'a/secret',
+          publish: ({ message }) => (text(message) === 'repair' ? { topic: message.topic, payload: 'good' } : undefined)
+        }
+      }
+    );
+    const { broker } = kit;
+    const values: unknown[] = [];
+    broker.subscribe('a/+', ({ value }) => values.push(value));
+    broker.subscribe('#', ({ value }) => values.push(value));
+    const client = await kit.connect();
+    await assert.rejects(client.publish('a/secret', 'bad', { qos: 1 }), { reasonCode: 0x87 });
+    assert.deepEqual(asked.splice(0), []);
+    await client.publish('a/1', 'repair', { qos: 1 });
+    assert.deepEqual(asked.splice(0), ['first', 'second']);
+    assert.deepEqual(
+      values.splice(0).sort(),
+      ['first', 'second'],
+      'a handler of a filter gets the result of its schema'
+    );
+    await assert.rejects(client.publish('a/1', 'bad', { qos: 1 }), { reasonCode: 0x99 });
+    assert.deepEqual(asked.splice(0), ['first']);
+  });
+
+  it('passes text and bytes with the option decode', async () => {
+    const seen: unknown[] = [];
+    const any = standard((value) => {
+      seen.push(value);
+      return { value };
+    });
+    await using kit = await kitWith({ text: { schema: any, decode: 'text' }, bytes: { schema: any, decode: 'bytes' } });
+    await kit.broker.publish('text', 'ä');
+    await kit.broker.publish('bytes', Buffer.from([0xff]));
+    assert.deepEqual(seen, ['ä', Buffer.from([0xff])]);
+    await assert.rejects(kit.broker.publish('text', Buffer.from([0xff])), { code: 'SCHEMA_MISMATCH' });
+  });
+
+  it('holds the publisher while an asynchronous schema decides, and keeps the order', async () => {
+    const resolvers: ((isGood: boolean) => void)[] = [];
+    const slow = standard(
+      (value) =>
+        new Promise<Result<unknown>>((resolve) =>
+          resolvers.push((isGood) => resolve(isGood ? { value } : { issues: [{ message: 'no' }] }))
+        )
+    );
+    await using kit = await kitWith({ slow });
+    const got: string[] = [];
+    kit.broker.subscribe('#', ({ topic, value }) => got.push(`${topic} ${value}`));
+    const client = await kit.connect();
+    const first = client.publish('slow', '1', { qos: 1 });
+    const second = client.publish('other', '2', { qos: 1 });
+    while (resolvers.length === 0) await immediate();
+    assert.deepEqual(got, []);
+    resolvers[0](true);
+    await Promise.all([first, second]);
+    assert.deepEqual(got, ['slow 1', 'other undefined']);
+    const refused = assert.rejects(client.publish('slow', '3', { qos: 1 }), { reasonCode: 0x99 });
+    while (resolvers.length === 1) await immediate();
+    resolvers[1](false);
+    await refused;
+    const late = assert.rejects(client.publish('slow', '4', { qos: 1 }), { reasonCode: 0x83 });
+    while (resolvers.length === 2) await immediate();
+    await kit.clock.advance('30s');
+    await late;
+  });
+
+  it('refuses with 0x83 if a schema throws, and reports the error', async () => {
+    await using kit = await kitWith({
+      a: standard(() => {
+        throw new Error('broken schema');
+      })
+    });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+    const client = await kit.connect();
+    await assert.rejects(client.publish('a', '1', { qos: 1 }), { reasonCode: 0x83 });
+    assert.deepEqual(errors, ['the schema of "a": broken schema']);
+  });
+
+  it('checks wills when they are published, and messages of the app', async () => {
+    await using kit = await kitWith({ 'w/+': kelvin });
+    const { broker } = kit;
+    const got: string[] = [];
+    broker.subscribe('w/+', (message) => got.push(text(message)));
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ reason }) => dropped.push(reason));
+    for (const payload of ['bad', '{"celsius":5}']) {
+      const client = await kit.connect({ clientId: 'w', will: { topic: 'w/1', payload } });
+      const gone = broker.nextEvent('client.disconnected');
+      client.destroy();
+      await gone;
+      await immediate();
+    }
+    assert.deepEqual([got, dropped], [['{"celsius":5}'], ['schema']]);
+    await assert.rejects(broker.publish('w/1', 'bad'), {
+      code: 'SCHEMA_MISMATCH',
+      message: 'the payload does not match a schema of topic "w/1": the payload is not JSON'
+    });
+  });
+
+  it('checks delayed messages when they are accepted and when they are due', async () => {
+    await using kit = await kitWith({ d: kelvin });
+    const values: unknown[] = [];
+    kit.broker.subscribe('d', ({ value }) => values.push(value));
+    const client = await kit.connect();
+    await assert.rejects(client.publish('$delayed/5/d', 'bad', { qos: 1 }), { reasonCode: 0x99 });
+    await client.publish('$delayed/5/d', '{"celsius":0}', { qos: 1 });
+    await kit.clock.advance('5s');
+    assert.deepEqual(values, [{ kelvin: 273 }]);
+  });
+
+  it('gives handlers of a filter with a schema only retained messages that match', async () => {
+    await using kit = await kitWith({ r: kelvin });
+    await kit.broker.publish('r', '{"celsius":1}', { retain: true });
+    const values: unknown[] = [];
+    kit.broker.subscribe('r', ({ value }, isRetained) => values.push([value, isRetained]));
+    await immediate();
+    assert.deepEqual(values, [[{ kelvin: 274 }, true]]);
+  });
+
+  it('leaves topics without a schema on the fast path', async () => {
+    const asked: string[] = [];
+    const any = standard((value) => {
+      asked.push('asked');
+      return { value };
+    });
+    await using kit = await kitWith({ 'a/+': any });
+    const { engineOf } = await import('../../lib/broker/broker.ts');
+    const { routing, publishing } = engineOf(kit.broker);
+    assert.equal(publishing.hooks.isFastPathOpen, true);
+    assert.equal(publishing.hooks.hasHooks, false);
+    assert.deepEqual([routing.of('b/1').isForRuns, routing.of('b/1').mustDecide], [true, false]);
+    assert.deepEqual([routing.of('a/1').isForRuns, routing.of('a/1').mustDecide], [false, true]);
+    const client = await kit.connect();
+    await client.publish('a/1', '{}');
+    await client.publish('b/1', '{}');
+    await client.ping();
+    assert.deepEqual(asked, ['asked']);
+  });
+
+  it('needs no generation of code', async () => {
+    const program = `
+      import { createBroker } from 'embermq';
+      const broker = createBroker({ schemas: { a: { type: 'object', required: ['b'] } } });
+      await broker.start();
+      await broker.publish('a', '{}').catch(({ code }) => console.log(code));
+      await broker.stop();
+    `;
+    const flags = ['--disallow-code-generation-from-strings', ...evalFlags(program)];
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: SOURCES });
+    assert.equal(stdout, 'SCHEMA_MISMATCH\n');
+  });
+
+  it('checks its option', () => {
+    const refuses = (schemas: unknown, code = 'OPTION_INVALID') =>
+      assert.throws(() => createBroker({ schemas: schemas as never }), { code });
+    refuses([]);
+    refuses({ 'a/#/b': kelvin }, 'TOPIC_FILTER_INVALID');
+    refuses({ '$share/g/a': kelvin }, 'TOPIC_FILTER_INVALID');
+    refuses({ a: 'text' });
+    refuses({ a: { schema: kelvin, decode: 'xml' } });
+    refuses({ a: { schema: kelvin, decoder: 'text' } }, 'OPTION_UNKNOWN');
+    refuses({ a: { '~standard': { version: 2, validate: () => ({}) } } });
+  });
+});
+
+/** The compiler checks that the type of a value is exactly this one. */
+function isExactly<T>() {
+  return <U>(
+    _value: U,
+    ..._same: (<X>() => X extends T ? 1 : 2) extends <X>() => X extends U ? 1 : 2 ? [] : [never]
+  ) => {};
+}
+
+describe('createBroker({ schemas })', () => {
+  it('gives message.value its type for the same filter string', async () => {
+    await using broker = createBroker({
+      schemas: {
+        'a/+/b': kelvin,
+        room,
+        text: { schema: kelvin, decode: 'text' },
+        json: {
+          type: 'object',
+          required: ['on'],
+          properties: {
+            on: { type: 'boolean' },
+            at: { type: 'array', items: { type: 'object', required: ['x'], properties: { x: { type: 'integer' } } } },
+            mode: { enum: ['a', 'b'] },
+            level: { anyOf: [{ const: 1 }, { const: 2 }] },
+            unit: { type: 'null' },
+            any: {}
+          }
+        }
+      }
+    });
+    await broker.start();
+    const got: number[] = [];
+    broker.subscribe('a/+/b', ({ value }) => {
+      isExactly<{ readonly kelvin: number }>()(value);
+      got.push(value.kelvin);
+    });
+    broker.subscribe('text', ({ value }) => isExactly<{ readonly kelvin: number }>()(value));
+    broker.subscribe('room', ({ value }) => isExactly<{ name: string; celsius: number }>()(value));
+    broker.subscribe('json', ({ value }) =>
+      isExactly<{ on: boolean; at?: { x: number }[]; mode?: 'a' | 'b'; level?: 1 | 2; unit?: null; any?: unknown }>()(
+        value
+      )
+    );
+    broker.subscribe('other', ({ value }) => isExactly<unknown>()(value));
+    broker.subscribe('#', (message: Message) => message.topic);
+    async () => {
+      for await (const { value } of broker.messages('a/+/b')) isExactly<{ readonly kelvin: number }>()(value);
+    };
+    // @ts-expect-error the value has no such property
+    broker.subscribe('a/+/b', ({ value }) => value.celsius);
+    await broker.publish('a/1/b', '{"celsius":0}');
+    assert.deepEqual(got, [273]);
+  });
+});
