@@ -79,6 +79,7 @@ interface BenchResult {
 export const bench: Command = {
   summary: 'measure a broker: connect, publish, subscribe, latency',
   hasHostFlag: true,
+  completed: () => ({ flags: BENCH_FLAGS, words: Object.fromEntries(Object.keys(BENCHES).map((name) => [name, {}])) }),
   help: () => `usage: embermq bench connect|publish|subscribe|latency [flags]
 
 ${Object.entries(BENCHES)

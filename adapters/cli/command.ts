@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { BrokerError } from '../../lib/index.ts';
+import type { FlagTable } from './flags.ts';
 
 /** The parts of the process that a command uses. Tests pass replacements. */
 export interface Shell {
@@ -27,6 +28,16 @@ export interface Shell {
   exit(code: number): void;
 }
 
+/** The flags and words that may follow the words of a command line, for the completion of a shell. */
+export interface Completed {
+  /** Flags that may follow here, and after each of the next words. */
+  readonly flags?: FlagTable;
+  /** The next words, and what may follow each. */
+  readonly words?: Readonly<Record<string, Completed>>;
+  /** The kind of its other arguments, if they are names of files. */
+  readonly files?: 'file' | 'folder';
+}
+
 /** A subcommand of `embermq`. */
 export interface Command {
   /** One line for the overview of the commands. */
@@ -38,6 +49,8 @@ export interface Command {
   readonly outlivesOutput?: boolean;
   /** True if `-h` names a host, as in mosquitto_pub, unless it stands alone. For other commands, it prints the help. */
   readonly hasHostFlag?: boolean;
+  /** The flags and words that may follow the name of the command. */
+  completed(): Completed;
   /**
    * The output of `embermq help <command>`.
    * @param args the words after the command; most commands have only one help text

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { nearest } from '../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
-import type { Command, Shell } from './command.ts';
+import type { Command, Completed, Shell } from './command.ts';
 import { log } from './command.ts';
 
 /** The commands, loaded on demand so that `pub` does not have to load the broker. */
@@ -15,8 +15,17 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   store: async () => (await import('./store.ts')).store,
   doctor: async () => (await import('./doctor/doctor.ts')).doctor,
   record: async () => (await import('./record.ts')).record,
-  decode: async () => (await import('./decode.ts')).decode
+  decode: async () => (await import('./decode.ts')).decode,
+  completion: async () => (await import('./completion/completion.ts')).completionOf(completedCommands)
 };
+
+/** The words that may follow `embermq`. */
+async function completedCommands(): Promise<Completed> {
+  const loaded = Object.entries(COMMANDS).map(async ([name, load]) => [name, (await load()).completed()] as const);
+  const words: Record<string, Completed> = Object.fromEntries(await Promise.all(loaded));
+  const described = Object.fromEntries(Object.keys(words).map((name) => [name, {}]));
+  return { words: { ...words, help: { words: { ...described, options: {} } }, version: {} } };
+}
 
 /**
  * Run `embermq <command> ...`.
@@ -78,11 +87,11 @@ async function helpFor(name: string | undefined, args: readonly string[]): Promi
 
 async function overview(): Promise<string> {
   const lines = ['embermq: an MQTT broker and its tools', '', 'usage: embermq <command> [flags]', ''];
-  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(9)}${(await load()).summary}`);
+  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(12)}${(await load()).summary}`);
   return [
     ...lines,
-    '  help     describe a command (embermq help serve, or embermq serve -h) or all options (embermq help options)',
-    '  version  print the version; also embermq -v'
+    '  help        describe a command (embermq help serve, or embermq serve -h) or all options (embermq help options)',
+    '  version     print the version; also embermq -v'
   ].join('\n');
 }
 

@@ -50,6 +50,7 @@ type Describe = typeof import('../../lib/decoder.ts').describePacket;
 /** `embermq decode`: print packets from a file. */
 export const decode: Command = {
   summary: 'print the packets in a file of bytes',
+  completed: () => ({ flags: DECODE_FLAGS, files: 'file' }),
   help: () => `usage: embermq decode FILE|- [flags]
 
 Prints the packets in a file, or in standard input: the bytes that one side of a connection has sent. Each line has the offset of a packet

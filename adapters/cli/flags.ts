@@ -11,6 +11,8 @@ export interface FlagField<T = unknown> extends Defaulted<T> {
   readonly short?: string;
   /** The placeholder for the value in the help, such as `PORT`. Flags of the type boolean have none. */
   readonly value?: string;
+  /** Values that the completion of a shell offers, if the field has no `choices`. */
+  readonly suggested?: readonly string[];
   /** Another name of the flag, which people may try first: `port` for `mqttPort`. */
   readonly alsoAs?: string;
 }

@@ -21,6 +21,7 @@ const MAX_INPUT_BYTES = 262_144;
 /** `embermq passwd`: add, change and delete the users of a password file. */
 export const passwd: Command = {
   summary: 'add, change or delete a user of a password file',
+  completed: () => ({ flags: PASSWD_FLAGS, files: 'file' }),
   help: () => `usage: embermq passwd FILE USER [flags]
 
 Sets the password of a user in a password file (serve --password-file FILE), and creates the file if it does not exist. On a terminal it

@@ -50,6 +50,7 @@ const WINDOW = 100;
 export const pub: Command = {
   summary: 'publish messages to a broker',
   hasHostFlag: true,
+  completed: () => ({ flags: PUB_FLAGS }),
   help: () => `usage: embermq pub -t TOPIC (-m TEXT | -f FILE | -l | -s | -n) [flags]
        embermq pub --json [-m JSON | -f FILE | -s] [flags]
 

@@ -31,6 +31,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export const record: Command = {
   summary: 'record the traffic of a broker for tests',
   hasHostFlag: true,
+  completed: () => ({ flags: RECORD_FLAGS, files: 'file' }),
   help: () => `usage: embermq record FILE [flags]
 
 Stands between the clients and a broker of any make: clients connect to the address of --listen, and record connects to the broker for

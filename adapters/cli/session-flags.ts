@@ -11,6 +11,8 @@ import {
 import type { Endpoint } from './endpoint.ts';
 import { type FlagValues, flag, listFlag, timeFlag } from './flags.ts';
 
+const QOS = ['0', '1', '2'];
+
 /** The flags that describe the session and the will of a client. The letters are those of mosquitto_pub. */
 export const SESSION_FLAGS = {
   id: flag('string', undefined as string | undefined, 'client id; by default the broker assigns one', {
@@ -21,6 +23,7 @@ export const SESSION_FLAGS = {
     short: 'V',
     value: 'VERSION',
     check: checkVersion,
+    suggested: ['3.1', '3.1.1', '5'],
     aliases: ['protocolVersion']
   }),
   keepalive: flag('duration', 60, 'time without a packet after which a PINGREQ is sent; 0: never', {
@@ -31,14 +34,14 @@ export const SESSION_FLAGS = {
   }),
   willTopic: flag('string', undefined as string | undefined, 'topic of the will', { value: 'TOPIC' }),
   willPayload: flag('string', undefined as string | undefined, 'payload of the will', { value: 'TEXT' }),
-  willQos: flag('integer', 0, 'QoS of the will', { value: 'QOS', max: 2 }),
+  willQos: flag('integer', 0, 'QoS of the will', { value: 'QOS', max: 2, suggested: QOS }),
   willRetain: flag('boolean', false, 'publish the will as a retained message'),
   connectTimeout: timeFlag(30_000, 'maximum time for connecting')
 };
 
 /** Create a flag for a QoS. */
 export function qosFlag(about: string) {
-  return flag('integer', 0, about, { short: 'q', value: 'QOS', max: 2 });
+  return flag('integer', 0, about, { short: 'q', value: 'QOS', max: 2, suggested: QOS });
 }
 
 /** The flags for the MQTT 5.0 properties of a message. */

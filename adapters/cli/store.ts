@@ -45,6 +45,10 @@ const ACTIONS = { check, stats, export: exportFolder, import: importFolder } as 
 /** `embermq store`: maintain the data folder of a broker that is not running. */
 export const store: Command = {
   summary: 'check, count, export and import the data folder of a broker',
+  completed: () => ({
+    flags: STORE_FLAGS,
+    words: Object.fromEntries(Object.keys(ACTIONS).map((name) => [name, { files: 'folder' }]))
+  }),
   help: () => `usage: embermq store check|stats DIR [flags]
        embermq store export DIR > FILE
        embermq store import DIR < FILE

@@ -71,6 +71,7 @@ const TEMPORARY: ReadonlySet<number> = new Set([
 export const sub: Command = {
   summary: 'subscribe to topics and print the messages',
   hasHostFlag: true,
+  completed: () => ({ flags: SUB_FLAGS }),
   help: () => `usage: embermq sub -t FILTER [flags]
 
 If the connection is lost, sub reconnects after 1, 2, 4 and up to 30 seconds, unless the broker has refused the client permanently.

@@ -3,7 +3,9 @@
 
 import { nearest } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
-import type { Action, ActionRequest } from './action.ts';
+import type { Completed } from '../command.ts';
+import type { FlagTable } from '../flags.ts';
+import { type Action, type ActionRequest, flagOf } from './action.ts';
 import { parametersOf } from './request.ts';
 import { REQUESTS } from './requests.ts';
 
@@ -265,6 +267,28 @@ export function actionsOf(words: readonly string[]): readonly Action[] {
   const group = groupOf(words[0]);
   if (words.length > 1) throw unknownIn(group, words);
   return group;
+}
+
+/** The words of the actions with their flags, for the completion of a shell. */
+export function completedActions(): Completed {
+  const root: Tree = {};
+  for (const action of ACTIONS) {
+    let at = root;
+    for (const word of action.name.split(' ')) {
+      at.words ??= {};
+      at = at.words[word] ??= {};
+    }
+    at.flags = Object.fromEntries((action.flags ?? []).map((name) => [name, flagOf(action.name, name)]));
+    if (/\bFILE\b/.test(action.usage)) at.files = 'file';
+  }
+  return root;
+}
+
+/** `Completed` while it is being made. */
+interface Tree {
+  words?: Record<string, Tree>;
+  flags?: FlagTable;
+  files?: 'file';
 }
 
 function matching(words: readonly string[]): Action | undefined {

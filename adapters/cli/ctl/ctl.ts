@@ -22,7 +22,7 @@ import {
 import { spelledAsVariable } from '../layers.ts';
 import { readPassword } from '../passwd.ts';
 import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag, flagOf } from './action.ts';
-import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './actions.ts';
+import { ACTION_GROUPS, actionOf, actionsOf, completedActions, helpWords } from './actions.ts';
 import { connectionRemedy, fetchTrusting } from './fetch.ts';
 import { print } from './output.ts';
 import { formOf, perform } from './perform.ts';
@@ -81,6 +81,7 @@ function checkTimeout(value: unknown, field: string): number {
 /** `embermq ctl`: inspect and change a running broker over its management interface. */
 export const ctl: Command = {
   summary: 'inspect and change a running broker',
+  completed: () => ({ ...completedActions(), flags: CONNECTION_FLAGS }),
   help,
   async run(args, shell) {
     const { given: givenFlags, words } = gatherFlags(CTL_FLAGS, args);

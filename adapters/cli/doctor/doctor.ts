@@ -1,6 +1,7 @@
 import { type FolderReport, inspectFolder } from '../../level/index.ts';
 import { type Command, oneLine, type Shell } from '../command.ts';
 import { describeFlags, flag, readAs, refuseWords, spelledAsFlag } from '../flags.ts';
+import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from '../serve/options.ts';
 import { type Check, type Finding, fault, type Subject } from './check.ts';
 import { examineConfiguration, gatherServeFlags } from './configuration.ts';
 import { CONFIGURATION_CHECKS } from './configuration-checks.ts';
@@ -34,6 +35,10 @@ const EXIT_CODES = { ok: 0, warning: 1, fault: 2 } as const;
 /** `embermq doctor`: examine a broker, its data folder and the machine, without changing anything. */
 export const doctor: Command = {
   summary: 'examine the configuration, the data folder and the machine of a broker, without changing anything',
+  completed: () => ({
+    flags: { ...DOCTOR_FLAGS, ...CONFIG_FLAG, ...SERVE_OPTIONS, ...LIBRARY_OPTIONS },
+    files: 'folder'
+  }),
   help: () => `usage: embermq doctor [DIR] [flags]
 
 Examines the data folder DIR (default ./data, or --data-dir), the configuration, ports, versions, the clock, limits and who can connect, and

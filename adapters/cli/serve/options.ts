@@ -34,7 +34,7 @@ export const SERVE_OPTIONS = {
     'object',
     undefined as Credentials | undefined,
     'who may use --rules-port: applications (the default), users, both separated by a comma, remote (this machine without credentials, also for exports, which have all secrets in clear text), or none; only applications and administrators install plugins and functions',
-    { value: 'WHO', check: checkWho }
+    { value: 'WHO', check: checkWho, suggested: ['applications', 'users', 'remote', 'none'] }
   ),
   exitOnPluginDrop: flag(
     'boolean',
@@ -195,7 +195,12 @@ function port(
   about: string,
   more: { readonly alsoAs?: string; readonly aliases?: readonly string[] } = {}
 ) {
-  return flag('object', value, `${about}; 0: any free port, off: none`, { check: checkPort, value: 'PORT', ...more });
+  return flag('object', value, `${about}; 0: any free port, off: none`, {
+    check: checkPort,
+    value: 'PORT',
+    suggested: ['off'],
+    ...more
+  });
 }
 
 /** Check the origins like a listener, so that the error names the flag. */

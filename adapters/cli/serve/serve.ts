@@ -28,7 +28,7 @@ import {
   warnOfClearHttp
 } from './listeners.ts';
 import { serveLogger, startTrace } from './log.ts';
-import { CONFIG_FLAG, SERVE_OPTIONS } from './options.ts';
+import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './options.ts';
 import { reportOverrides, warnOfOverrides } from './overrides.ts';
 import { readServeSettings, type ServeSettings } from './settings.ts';
 import type { ConfiguredAuthSource } from './sources.ts';
@@ -46,6 +46,7 @@ const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 /** `embermq serve`: run a broker with listeners until a signal ends it. */
 export const serve: Command = {
   summary: 'run a broker',
+  completed: () => ({ flags: { ...CONFIG_FLAG, ...SERVE_OPTIONS, ...LIBRARY_OPTIONS } }),
   help: () => `usage: embermq serve [flags]
 
 Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
