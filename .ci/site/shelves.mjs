@@ -118,6 +118,7 @@ export const SHELVES = [
           page('kubernetes', 'examples/deploy/README.md#Kubernetes'),
           page('windows', 'examples/recipes/windows.md'),
           page('nginx', 'examples/recipes/nginx.md'),
+          page('proxy', 'adapters/net/README.md#Behind a proxy'),
           page('production', 'lib/broker/README.md', 'Options and production'),
           page('prometheus', 'examples/recipes/prometheus.md'),
           page('backup', 'examples/recipes/backup.md'),
