@@ -24,7 +24,7 @@ async function freePorts(count: number): Promise<number[]> {
 }
 
 describe('the tutorial "Run a broker"', { skip: existsSync('/bin/bash') ? false : 'there is no bash' }, () => {
-  it('does what its page shows: a check, a message, a refusal that is explained, and a backup', async () => {
+  it('checks a broker, explains a refusal and makes a backup, as its page shows', async () => {
     const { text, page } = tutorials().find(({ name }) => name === 'run-a-broker') ?? assert.fail();
     const folder = mkdtempSync(join(tmpdir(), 'embermq-tutorial-'));
     try {
