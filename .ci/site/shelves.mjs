@@ -139,6 +139,7 @@ export const SHELVES = [
         title: 'Coming from',
         pages: [
           page('from-aedes', 'adapters/aedes/README.md', 'Aedes'),
+          page('from-aedes-unchanged', 'adapters/aedes/package/README.md', 'Aedes, without changes'),
           page('from-emqx', 'adapters/management/MIGRATING.md', 'EMQX 4')
         ]
       }

@@ -195,11 +195,16 @@ export class Aedes extends EventEmitter<AedesEvents> {
     const transportInfo = transportInfoOf(stream as Socket, request);
     const client = new Client(this.#clientHost, stream, request);
     this.#links.add(transportInfo, client);
-    try {
-      this.broker.handle(stream, transportInfo);
-    } catch (error) {
-      client.emit('error', asError(error));
-    }
+    const serve = () => {
+      try {
+        this.broker.handle(stream, transportInfo);
+      } catch (error) {
+        client.emit('error', asError(error));
+      }
+    };
+    // while the broker starts, the stream is not read
+    if (this.#closed && this.#listening !== undefined) this.#listening.then(serve, serve);
+    else serve();
     return client;
   };
 
@@ -215,6 +220,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
     const callback = (typeof second === 'function' ? second : third) ?? noop;
     const published = async (): Promise<void> => {
       this.#checkLevels(packet.topic);
+      if (this.#closed) await this.#listening; // undefined if it is not starting, which the broker reports
       const input = client === null ? inputOf(packet) : { ...inputOf(packet), clientId: client.id };
       const error = await this.#backpressure.publish(client, () => this.broker.publish(input));
       if (error !== undefined) throw error;
@@ -379,7 +385,7 @@ function transportInfoOf(stream: Socket & TlsFacts, request: IncomingMessage | u
   const isTls = socket.encrypted === true;
   const isSocket = 'remoteAddress' in socket;
   return {
-    transport: transportOf(isSocket, isTls, request !== undefined),
+    transport: transportOf(isSocket, isTls, request?.headers !== undefined),
     remoteAddress: plainAddress(socket.remoteAddress),
     remotePort,
     localAddress: plainAddress(socket.localAddress),
