@@ -10,6 +10,7 @@ import type { Command, Shell } from './command.ts';
 import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted, leave } from './dial.ts';
 import { nameOf, readEndpoint } from './endpoint.ts';
 import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
+import { timeLeft } from './progress-bar.ts';
 import { clientOptions, qosFlag } from './session-flags.ts';
 import { Spread } from './spread.ts';
 
@@ -131,7 +132,10 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   let endedMs = beganMs;
   let timer: NodeJS.Timeout | undefined;
   const dials = new Set<Promise<Client>>();
-  const progress = showProgress(shell, tally, unit);
+  const share = () =>
+    name === 'connect' ? tally.count / flags.count : (performance.now() - beganMs) / Math.max(flags.duration, 1);
+  const total = name === 'connect' ? ` of ${flags.count}` : '';
+  const progress = showProgress(shell, tally, `${total} ${unit}`, () => timeLeft(share(), performance.now() - beganMs));
   const plan: BenchPlan = {
     ...flags,
     qos: flags.qos as QoS,
@@ -177,12 +181,12 @@ async function leaveAll(dials: Iterable<Promise<Client>>): Promise<void> {
 }
 
 /** Show the progress in one line of the terminal, updated every second. @returns a function that removes the line */
-function showProgress({ stdout, stderr }: Shell, tally: Tally, unit: string): () => void {
+function showProgress({ stdout, stderr }: Shell, tally: Tally, unit: string, left: () => string): () => void {
   if (stdout.isTTY !== true) return () => {};
   let before = 0;
   const timer = setInterval(() => {
     const p99 = tally.spread.count === 0 ? '' : `, p99 ${tally.spread.summary().p99} ms`;
-    stderr.write(`\r${tally.count} ${unit}, ${tally.count - before}/s${p99}\x1b[K`);
+    stderr.write(`\r${tally.count}${unit}, ${tally.count - before}/s${p99}${left()}\x1b[K`);
     before = tally.count;
   }, 1000);
   return () => {

@@ -223,6 +223,7 @@ function aligned(rows: readonly (readonly string[])[]): string {
 async function exportFolder(given: Store, _: StoreFlags, { stdout }: Shell, bar: ProgressBar): Promise<number> {
   for await (const line of exportStore(given, { onProgress: bar.show }))
     if (!stdout.write(`${line}\n`)) await once(stdout, 'drain');
+  bar.finish();
   return 0;
 }
 

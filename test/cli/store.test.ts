@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
+import { timeLeft } from '../../adapters/cli/progress-bar.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { IMPORT_MARK } from '../../lib/store/commits.ts';
 import { kindKey } from '../../lib/store/keys.ts';
@@ -159,12 +160,22 @@ describe('store', () => {
     }
   });
 
+  it('estimates the time left when it is known', () => {
+    assert.deepEqual(
+      [timeLeft(0.5, 1_000), timeLeft(0.01, 60_000), timeLeft(1, 60_000)],
+      ['', '', ''],
+      'too early, too little, done'
+    );
+    assert.equal(timeLeft(0.25, 10_000), ', ~30 s left');
+    assert.equal(timeLeft(0.1, 60_000), ', ~9 min left');
+  });
+
   it('shows a progress bar on a terminal, and removes it at the end', async () => {
     const folder = await filled();
     for (const action of ['check', 'stats', 'export']) {
       const { err } = await run([action, folder], '', true);
       assert.match(err, new RegExp(`^\r${action}: \\[[#.]{24}\\] \\d+ % \\d+ records`));
-      assert.match(err, /\r +\r$/);
+      assert.match(err, action === 'export' ? /\r +\rexport: [\d,]+ records in \d+\.\d s\n$/ : /\r +\r$/);
     }
   });
 
