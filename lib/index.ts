@@ -72,6 +72,7 @@ export type {
   StandardSchema,
   StandardTypes
 } from './broker/configuration/payload-schemas.ts';
+export type { SparkplugOptions } from './broker/configuration/sparkplug-options.ts';
 export type { Table } from './broker/configuration/tables.ts';
 export {
   type ConfigurationDocument,

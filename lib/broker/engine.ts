@@ -82,6 +82,7 @@ import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
 import type { RuleFeature } from './features/rule-feature.ts';
 import { Publishing } from './messages/publishing.ts';
+import { Sparkplug, sparkplugChecks } from './messages/sparkplug.ts';
 import { Subscribing } from './messages/subscribing.ts';
 import { Arrival } from './reasons/arrival.ts';
 import type { BrokerState } from './reasons/derive.ts';
@@ -177,7 +178,8 @@ export class Engine {
     this.kept = { ...kept, ...makeRules(services, this, kept) };
     this.access = this.#accessControl(tables);
     const shared = sharedSettings(settings, this.pressure);
-    const schemas = settings.schemas.length === 0 ? undefined : new TopicSchemas(settings.schemas);
+    const checks = [...settings.schemas, ...sparkplugChecks(settings.sparkplug, () => services.clock.now())];
+    const schemas = checks.length === 0 ? undefined : new TopicSchemas(checks);
     this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel, schemas);
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger } = this;
@@ -192,6 +194,7 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites, access });
+    if (settings.sparkplug !== undefined) new Sparkplug(services, routing, retainer, this.publishing);
     const remove: Subscribing['withdraw'] = (...subscription) => this.subscribing.withdraw(...subscription);
     const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
     const { publishing } = this;

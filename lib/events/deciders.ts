@@ -143,6 +143,9 @@ export const DECIDERS = {
   publishHook: new Decider('publish_hook'),
   publishHookFailed: new Decider('publish_hook', { why: FAILED }),
   systemTopic: new Decider('system_topic', { why: 'clients may publish there only if an access rule allows it' }),
+  sparkplugTopic: new Decider('topic_not_allowed', {
+    why: 'only the broker publishes below $sparkplug (option sparkplug)'
+  }),
   responseTopic: new Decider('topic_not_allowed', {
     why: 'the requester is not subscribed to the response topic, or it is below $SYS or $delayed'
   }),

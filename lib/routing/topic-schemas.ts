@@ -1,3 +1,5 @@
+import type { Decider } from '../events/deciders.ts';
+import type { Message } from '../packets/message.ts';
 import { FilterIndex } from '../topics/trie.ts';
 
 /** The form in which a schema gets the payload: parsed as JSON, as a string, or as a Buffer. */
@@ -42,6 +44,8 @@ export interface TopicSchema {
   readonly decode: Decoding;
   /** True if the messages of issues are fixed texts, which contain no values of payloads. */
   readonly hasPlainIssues: boolean;
+  /** Done by the broker in place of a schema: it replaces the message, or refuses it. @internal */
+  act?(message: Message): Message | Decider;
   /** Check a decoded payload. */
   validate(value: unknown): SchemaResult | Promise<SchemaResult>;
 }

@@ -24,6 +24,7 @@ import {
   WATERMARKS
 } from './options.ts';
 import { readSchemas } from './payload-schemas.ts';
+import { readSparkplug } from './sparkplug-options.ts';
 
 /** The zone for clients of the operator's own machines. It always exists. */
 const INTERNAL_ZONE = 'internal';
@@ -63,6 +64,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     auth = [],
     rewrite = [],
     schemas = {},
+    sparkplug,
     autoSubscriptions = [],
     connectors = [],
     rules = {},
@@ -121,7 +123,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     hooks,
     auth,
     rewrite,
-    schemas: readSchemas(schemas),
+    ...{ schemas: readSchemas(schemas), sparkplug: readSparkplug(sparkplug) },
     autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
     connectors: checkConnectorKinds(connectors),
     rules: readRulesOptions(rules, ruleSettings),
@@ -188,6 +190,7 @@ const ALL_NAMES: readonly string[] = [
     'auth',
     'rewrite',
     'schemas',
+    'sparkplug',
     'autoSubscriptions',
     'connectors',
     'rules',

@@ -22,6 +22,7 @@ import type { StreamsOptions } from '../../streams/types.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
 import type { SchemaTable } from './payload-schemas.ts';
+import type { SparkplugOptions } from './sparkplug-options.ts';
 
 /** The option `reasons`: the maximum memory in bytes, from 64 KiB; false: nothing is recorded. */
 export type ReasonsOption = { readonly maxBytes: number } | false;
@@ -384,6 +385,11 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
    * accepted if it matches the schemas of all filters that match its topic; others are refused with 0x99. Default: none.
    */
   schemas?: SchemaTable;
+  /**
+   * Makes the broker Sparkplug Aware (Sparkplug 3.0): birth certificates of edge nodes and devices are retained below
+   * `$sparkplug/certificates/`, where only the broker publishes. `{}` is enough. Default: none.
+   */
+  sparkplug?: SparkplugOptions;
   /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
   /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` creates more at run time. */
@@ -417,6 +423,8 @@ export type Settings = BrokerSettings & {
   readonly hooks: Hooks;
   readonly auth: readonly AuthSource[];
   readonly rewrite: readonly (RewriteRule | string)[];
+  /** Undefined: the broker is not Sparkplug Aware. */
+  readonly sparkplug: SparkplugOptions | undefined;
   /** The schemas of payloads, in the order of the option. */
   readonly schemas: readonly TopicSchema[];
   readonly autoSubscriptions: readonly AutoSubscription[];

@@ -46,15 +46,23 @@ export class SchemaChecks {
   }
 
   #checkFrom(at: number, checked: Checked): PublishDecision | Promise<PublishDecision> {
-    const { message, route, values } = checked;
+    const { route, values } = checked;
     for (; at < route.schemas.length; at++) {
-      const result = this.#ask(route.schemas[at], checked);
+      const schema = route.schemas[at];
+      const outcome = schema.act?.(checked.message);
+      if (outcome instanceof Decider)
+        return { message: checked.message, route, reasonCode: ReasonCode.notAuthorized, decider: outcome };
+      if (outcome !== undefined) {
+        checked = { ...checked, message: outcome };
+        continue;
+      }
+      const result = this.#ask(schema, checked);
       if (isThenable(result)) return this.#later(result, at, checked);
-      const refusal = note(result, route.schemas[at], checked);
+      const refusal = note(result, schema, checked);
       if (refusal !== undefined) return refusal;
     }
-    setValues(message, values);
-    return { message, route, reasonCode: 0 };
+    if (values.size > 0) setValues(checked.message, values);
+    return { message: checked.message, route, reasonCode: 0 };
   }
 
   #later(answer: Promise<SchemaResult | Refused>, at: number, checked: Checked): Promise<PublishDecision> {
