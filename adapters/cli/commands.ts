@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   bench: async () => (await import('./bench.ts')).bench,
   passwd: async () => (await import('./passwd.ts')).passwd,
   store: async () => (await import('./store.ts')).store,
+  import: async () => (await import('./import/import.ts')).importCommand,
   doctor: async () => (await import('./doctor/doctor.ts')).doctor,
   record: async () => (await import('./record.ts')).record,
   decode: async () => (await import('./decode.ts')).decode,

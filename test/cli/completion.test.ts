@@ -80,7 +80,7 @@ function offers(name: ShellName, lines: readonly string[]): string[] {
 
 /** Command lines and their offers, which are equal in both shells. */
 const CASES: readonly (readonly [line: string, offered: string])[] = [
-  ['embermq ', 'bench completion ctl decode doctor help passwd pub record serve store sub version'],
+  ['embermq ', 'bench completion ctl decode doctor help import passwd pub record serve store sub version'],
   ['embermq s', 'serve store sub'],
   ['embermq completion ', 'bash zsh'],
   ['embermq help op', 'options'],

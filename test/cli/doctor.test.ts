@@ -102,6 +102,11 @@ function stateOf(folder: string): unknown[] {
   });
 }
 
+/** The contents of the files of a folder. */
+function filesIn(folder: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')]));
+}
+
 /** The one finding that a planted fault causes. */
 async function only(
   id: string,
@@ -162,35 +167,43 @@ describe('doctor with a sound broker', () => {
         ...NO_PORTS,
         ...['--http-port', '0', '--app', 'tools:a-long-enough-secret']
       ]);
-      const { pid, mqtt, http } = await broker.ready();
-      const state = stateOf(folder);
-      const ports = ['--mqtt-port', `${mqtt}`, '--http-port', `${http}`];
-      const { code, bad, lines } = await examined([folder, ...ports]);
-      assert.deepEqual(stateOf(folder), state);
-      assert.deepEqual(bad, []);
-      assert.equal(code, 0);
-      const textsOf = (wanted: string) => lines.filter(({ id }) => id === wanted).map(({ text }) => text);
-      assert.deepEqual(textsOf('running'), [
-        `process ${pid} has the folder open, and is ready (http://127.0.0.1:${http}/readyz)`
-      ]);
-      assert.deepEqual(textsOf('ports'), [
-        `127.0.0.1:${mqtt} (mqtt) is open: the broker runs (process ${pid})`,
-        `127.0.0.1:${http} (http) is open: the broker runs (process ${pid})`
-      ]);
-      assert.match(textsOf('store-format')[0], new RegExp(`^format ${FORMAT}, `));
-      // the broker still has its lock and works
-      assert.equal((await fetch(`http://127.0.0.1:${http}/readyz`)).status, 200);
-      const elsewhere = await examined([folder, '--mqtt-port', `${await unusedPort()}`]);
-      assert.deepEqual(
-        elsewhere.bad.map(({ id, level }) => [id, level]),
-        [
-          ['running', 'warning'],
-          ['ports', 'warning']
-        ]
-      );
-      assert.match(elsewhere.bad[0].text, /does not answer on the ports of this configuration/);
-      assert.match(elsewhere.bad[1].text, /is free, although the broker runs/);
-      broker.child.kill();
+      try {
+        const { pid, mqtt, http } = await broker.ready();
+        const state = filesIn(folder);
+        const ports = ['--mqtt-port', `${mqtt}`, '--http-port', `${http}`];
+        const { code, bad, lines } = await examined([folder, ...ports]);
+        assert.deepEqual(bad, []);
+        assert.equal(code, 0);
+        const now = filesIn(folder);
+        assert.deepEqual(Object.keys(now), Object.keys(state));
+        // the broker may write to its log meanwhile
+        for (const [name, content] of Object.entries(state))
+          if (name.endsWith('.log')) assert.ok(now[name].startsWith(content), name);
+          else assert.equal(now[name], content, name);
+        const textsOf = (wanted: string) => lines.filter(({ id }) => id === wanted).map(({ text }) => text);
+        assert.deepEqual(textsOf('running'), [
+          `process ${pid} has the folder open, and is ready (http://127.0.0.1:${http}/readyz)`
+        ]);
+        assert.deepEqual(textsOf('ports'), [
+          `127.0.0.1:${mqtt} (mqtt) is open: the broker runs (process ${pid})`,
+          `127.0.0.1:${http} (http) is open: the broker runs (process ${pid})`
+        ]);
+        assert.match(textsOf('store-format')[0], new RegExp(`^format ${FORMAT}, `));
+        // the broker still has its lock and works
+        assert.equal((await fetch(`http://127.0.0.1:${http}/readyz`)).status, 200);
+        const elsewhere = await examined([folder, '--mqtt-port', `${await unusedPort()}`]);
+        assert.deepEqual(
+          elsewhere.bad.map(({ id, level }) => [id, level]),
+          [
+            ['running', 'warning'],
+            ['ports', 'warning']
+          ]
+        );
+        assert.match(elsewhere.bad[0].text, /does not answer on the ports of this configuration/);
+        assert.match(elsewhere.bad[1].text, /is free, although the broker runs/);
+      } finally {
+        broker.child.kill();
+      }
       assert.equal(await broker.end(), 0);
       assert.equal((await examined([folder])).code, 0);
     }

@@ -6,6 +6,7 @@ import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
 import { CHECKS } from '../../adapters/cli/doctor/doctor.ts';
 import { type FlagTable, spelledAsFlag, spellingsOf } from '../../adapters/cli/flags.ts';
+import { IMPORT_FLAGS } from '../../adapters/cli/import/import.ts';
 import { MESSAGE_FIELDS, MESSAGE_PROPERTIES } from '../../adapters/cli/json-messages.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
 import { RECORD_OWN_FLAGS } from '../../adapters/cli/record.ts';
@@ -24,6 +25,7 @@ export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
   'connection flags': () => flags(DIAL_FLAGS),
   'store flags': () => flags(STORE_FLAGS),
   'record flags': () => flags(RECORD_OWN_FLAGS),
+  'import flags': () => flags(IMPORT_FLAGS),
   'decode flags': () => flags(DECODE_FLAGS),
   'ctl flags': () => flags(CONNECTION_FLAGS),
   'ctl actions': actions,

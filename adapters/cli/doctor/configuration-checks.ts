@@ -72,7 +72,8 @@ const NEEDED: readonly { readonly section: string; readonly word: RegExp; readon
   { section: 'streams', word: /kafka/i, name: 'kafkajs' },
   { section: 'streams', word: /redis/i, name: 'ioredis' },
   { section: 'streams', word: /protobuf/i, name: 'protobufjs' },
-  { section: 'streams', word: /"cron"/, name: 'croner' }
+  { section: 'streams', word: /"cron"/, name: 'croner' },
+  { section: 'rewrite', word: /"pattern":/, name: 're2js' }
 ];
 
 async function checkPackages(subject: Subject): Promise<Finding[]> {

@@ -16,6 +16,8 @@ export interface ConfigurationProblem {
   /** The code of the error. */
   readonly code: string;
   readonly text: string;
+  /** The key of the config file that was left out. */
+  readonly key?: string | undefined;
 }
 
 /** All flags of `serve`. */
@@ -41,17 +43,20 @@ const ASSUMED: Readonly<Record<string, readonly [name: string, value: string]>> 
 /**
  * Read the configuration of `serve`, and go on after each error without what it is about.
  * @param flags the values of `gatherFlags`
+ * @param maxProblems the number of errors after which it ends
  */
 export async function examineConfiguration(
   flags: Readonly<Record<string, unknown>>,
-  shell: Shell
+  shell: Shell,
+  maxProblems = MAX_PROBLEMS
 ): Promise<Configuration> {
   const given = { ...flags };
   const env: Record<string, string | undefined> = { ...shell.env };
   const config = (given.config ?? env.EMBERMQ_CONFIG) as string | undefined;
   const content = config === undefined ? {} : await contentOf(config, shell);
   const problems: ConfigurationProblem[] = [];
-  while (problems.length < MAX_PROBLEMS) {
+  while (problems.length < maxProblems) {
+    const keys = Object.keys(content);
     // the first attempt reads the file as it is
     const readFile: Shell['readFile'] =
       problems.length === 0
@@ -63,13 +68,15 @@ export async function examineConfiguration(
       return { config, content, settings, problems };
     } catch (error) {
       if (!(error instanceof BrokerError)) throw error;
-      problems.push({ code: error.code, text: error.message });
+      const problem = { code: error.code, text: error.message, key: undefined as string | undefined };
+      problems.push(problem);
       const assumed = ASSUMED[error.code];
       if (assumed !== undefined && given[assumed[0]] !== assumed[1]) given[assumed[0]] = assumed[1];
       else if (isAboutFile(error, config, content, problems.length)) continue;
       else if (leaveOutSource(error, content) || leaveOut(error, content, env, given))
         given.allowAnonymous ??= 'false'; // a source of authentication may have been left out
       else break;
+      problem.key = keys.find((key) => !(key in content));
     }
   }
   return { config, content, settings: undefined, problems };
@@ -109,7 +116,12 @@ function leaveOutSource({ code, message }: BrokerError, content: Record<string, 
 function leaveOut(error: BrokerError, ...sources: readonly Record<string, unknown>[]): boolean {
   const { message, field = '' } = error as BrokerError & { readonly field?: string };
   const isField = (name: string) => field === name || field.startsWith(`${name}.`);
-  for (const isAbout of [(name: string) => begins(message, name) || message.includes(`"${name}"`), isField])
+  const isMentioned = (name: string) => begins(message, name) || message.includes(`"${name}"`);
+  const isOfZone = (name: string) => {
+    const [, zone, setting] = /^zones\.([^.]+)\.(.+)$/.exec(name) ?? [];
+    return zone !== undefined && message.includes(`zones.${zone}`) && message.includes(`"${setting}"`);
+  };
+  for (const isAbout of [isOfZone, isMentioned, isField])
     for (const source of sources)
       for (const key of Object.keys(source)) {
         const name = optionName(SERVE_FLAGS, key) ?? key.replace(/^zone\./, 'zones.');

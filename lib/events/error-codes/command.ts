@@ -10,7 +10,7 @@ export const COMMAND_CODES = {
   BROKER_UNREACHABLE: { about: 'No broker answers at the address.', remedy: 'Check address and network.' },
   COMMAND_UNKNOWN: { about: 'There is no such command.', remedy: 'See `embermq --help`.' },
   CONFIG_INVALID: { about: 'The configuration file is invalid.', remedy: 'The message names the line.' },
-  FILE_EXISTS: { about: 'The file exists.', remedy: 'Choose another name, or pass `--force`.' },
+  FILE_EXISTS: { about: 'The file exists.', remedy: 'Choose another name, or pass `--force` if the command has it.' },
   FLAG_INVALID: { about: 'A flag has an invalid value.', remedy: 'See the help of the command.' },
   FLAG_UNKNOWN: { about: 'There is no such flag.', remedy: 'Use the name that the message suggests.' },
   HEX_INVALID: {

@@ -1,0 +1,115 @@
+// Most settings of EMQX are accepted in config files under their own names, so they are written as they are, and
+// reading the config file decides which ones are valid; the table of moved settings has the reasons for the others.
+// Only what is a list here is converted: listeners, subscriptions and rewrite rules.
+
+import { parseAclFile } from '../../../lib/adapter.ts';
+import { readFileFor, type Shell } from '../command.ts';
+import { Draft, located, type SourceLine } from './draft.ts';
+import { EmqxListeners, inFolder } from './emqx-listeners.ts';
+
+/** Levels of the log, by those of EMQX. */
+const LEVELS: Readonly<Record<string, string>> = {
+  debug: 'debug',
+  info: 'info',
+  notice: 'info',
+  warning: 'warn',
+  error: 'error',
+  critical: 'error',
+  alert: 'error',
+  emergency: 'error'
+};
+
+const SUBSCRIPTION_KEYS: Readonly<Record<string, string>> = {
+  topic: 'topic',
+  qos: 'qos',
+  nl: 'nl',
+  rap: 'rap',
+  rh: 'rh'
+};
+
+/** Convert `emqx.conf`, with the ACL file that it names. */
+export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
+  const draft = new Draft();
+  const listeners = new EmqxListeners();
+  const subscriptions = new Map<string, { readonly lines: SourceLine[]; readonly entry: Record<string, unknown> }>();
+  for (const line of splitLines(path, (await readFileFor(shell, path)).toString(), draft)) {
+    const { name, value } = line;
+    const [, number, key] = /^module\.subscription\.(\d+)\.(\w+)$/.exec(name) ?? [];
+    const [, kind] = /^module\.rewrite\.(?:(pub|sub)\.)?rule\.\d+$/.exec(name) ?? [];
+    if (listeners.read(line, draft)) continue;
+    if (number !== undefined && SUBSCRIPTION_KEYS[key] !== undefined) {
+      const one = subscriptions.get(number) ?? { lines: [], entry: {} };
+      subscriptions.set(number, one);
+      one.lines.push(line);
+      one.entry[key] = /^\d+$/.test(value) ? Number(value) : value;
+    } else if (/^module\.rewrite\.(?:(pub|sub)\.)?rule\.\d+$/.test(name)) addRewrite(line, kind, draft);
+    else if (name === 'acl_file') await addAclFile(line, path, shell, draft);
+    else if (name === 'node.data_dir')
+      draft.refuse(line, 'the data of EMQX cannot be read; the store is in the folder dataDir, ./data by default');
+    else if (name === 'log.level' && LEVELS[value] !== undefined) draft.set(line, 'logLevel', LEVELS[value]);
+    else draft.set(line, name, typed(value));
+  }
+  for (const { lines, entry } of subscriptions.values()) {
+    if (typeof entry.topic === 'string') draft.append(lines, 'autoSubscriptions', entry);
+    else for (const line of lines) draft.refuse(line, 'the subscription has no topic');
+  }
+  const named = Object.keys(draft.config).flatMap((key) => /^zone\.([^.]+)\./.exec(key)?.[1] ?? []);
+  listeners.write(new Set(['external', 'internal', ...named]), draft);
+  Object.assign(draft.config, { mqttPort: 'off', wsPort: 'off' });
+  addDefaults(draft);
+  return draft;
+}
+
+/** Convert an ACL file alone. */
+export async function importAclFile(path: string, shell: Shell): Promise<Draft> {
+  const draft = new Draft();
+  await addAclFile({ file: path, line: 1, text: path, name: 'acl_file', value: path }, path, shell, draft);
+  addDefaults(draft);
+  return draft;
+}
+
+function addDefaults(draft: Draft): void {
+  if (!('allow_anonymous' in draft.config))
+    draft.add('allow_anonymous', true, 'the default of EMQX; false admits only users of a source of authentication');
+  if ('aclFile' in draft.config && !('acl_nomatch' in draft.config))
+    draft.add('acl_nomatch', 'allow', 'the default of EMQX; deny allows only what a rule allows');
+}
+
+function splitLines(file: string, text: string, draft: Draft): SourceLine[] {
+  return text.split(/\r?\n/).flatMap((raw, at) => {
+    const whole = raw.trim();
+    if (whole === '' || whole.startsWith('#')) return [];
+    const [, name, value] = /^([^\s=]+)\s*=\s*(.*)$/.exec(whole) ?? [];
+    if (name !== undefined) return [{ file, line: at + 1, text: whole, name, value }];
+    draft.refuse({ file, line: at + 1, text: whole, name: whole, value: '' }, 'expected "name = value"');
+    return [];
+  });
+}
+
+function typed(value: string): unknown {
+  if (/^\d{1,15}$/.test(value)) return Number(value);
+  return value === 'true' || value === 'false' ? value === 'true' : value;
+}
+
+/** Add `filter regular-expression target`. */
+function addRewrite(line: SourceLine, kind: string | undefined, draft: Draft): void {
+  const [filter, pattern, target, ...more] = line.value.split(/\s+/);
+  if (target === undefined || more.length > 0)
+    draft.refuse(line, 'expected a topic filter, a regular expression and a topic');
+  else {
+    const on = { pub: 'publish', sub: 'subscribe' }[kind ?? ''];
+    draft.append([line], 'rewrite', { filter, pattern, target, ...(on !== undefined && { on }) });
+  }
+}
+
+/** Use an ACL file as it is, if it can be read. */
+async function addAclFile(line: SourceLine, config: string, shell: Shell, draft: Draft): Promise<void> {
+  const path = line.value === config ? config : located(inFolder(line.value), config);
+  try {
+    parseAclFile((await readFileFor(shell, path)).toString());
+    draft.set(line, 'aclFile', path);
+  } catch (error) {
+    draft.refuse(line, (error as Error).message);
+    draft.add('acl_nomatch', 'deny', 'the access rules cannot be read, so nothing is allowed');
+  }
+}
