@@ -10,5 +10,6 @@ export type {
   LevelRange,
   LevelSnapshot
 } from './database.ts';
-export { type FolderReport, inspectFolder } from './inspect.ts';
+export { inspectFolder } from './inspect.ts';
+export type { FolderReport } from './inspection.ts';
 export { type LevelStoreOptions, levelStore } from './level-store.ts';
