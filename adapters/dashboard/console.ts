@@ -82,7 +82,7 @@ export class Console implements Service {
     );
     this.#audit = new Audit(broker, { ...settings, recorded: new Set() });
     this.#assets = new Assets();
-    this.upgrades = new MqttUpgrades(broker, this.#logins, settings.prefix);
+    this.upgrades = new MqttUpgrades(broker, this.#logins, settings);
     this.#routes = new Router<ConsoleRoute>([
       { method: 'GET', path: '/session', run: (call) => this.#session(call) },
       { method: 'POST', path: '/login', run: (call) => this.#login(call) },

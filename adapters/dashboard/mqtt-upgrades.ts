@@ -7,8 +7,9 @@ import type { Duplex } from 'node:stream';
 import type { Broker } from '../../lib/index.ts';
 import type { UpgradeListener } from '../net/index.ts';
 import { isSameOrigin } from '../rest/index.ts';
-import { pathOf, respond } from '../upgrades/index.ts';
+import { pathOf, respond, type TrustedProxies } from '../upgrades/index.ts';
 import type { Logins } from './logins.ts';
+import type { DashboardSettings } from './options.ts';
 import type { Session } from './sessions.ts';
 
 const PATH = '/mqtt';
@@ -19,13 +20,15 @@ export class MqttUpgrades {
   readonly #broker: Broker;
   readonly #logins: Logins;
   readonly #prefix: string;
+  readonly #proxies: TrustedProxies;
   #listener: Promise<UpgradeListener> | undefined;
   #hasArrived = false;
 
-  constructor(broker: Broker, logins: Logins, prefix: string) {
+  constructor(broker: Broker, logins: Logins, { prefix, trustedProxies }: DashboardSettings) {
     this.#broker = broker;
     this.#logins = logins;
     this.#prefix = prefix;
+    this.#proxies = trustedProxies;
   }
 
   /** True if the host has passed an upgrade request on. */
@@ -76,7 +79,12 @@ export class MqttUpgrades {
   #open(): Promise<UpgradeListener> {
     this.#listener ??= import('../net/index.ts').then(({ upgradeHandler }) =>
       // the origin has been checked
-      upgradeHandler(this.#broker, { name: freeNameIn(this.#broker), origins: () => true })
+      upgradeHandler(this.#broker, {
+        name: freeNameIn(this.#broker),
+        origins: () => true,
+        trustedProxies: this.#proxies as never, // read already
+        proxyHeader: this.#proxies.header
+      })
     );
     this.#listener.catch(() => {
       this.#listener = undefined; // the next connection tries again

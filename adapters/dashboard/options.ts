@@ -22,7 +22,10 @@ export type DashboardLoginFunction = (request: IncomingMessage | Request) => Awa
 
 /** Options of `dashboard`. */
 export interface DashboardOptions
-  extends Pick<MountOptions, 'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'trustedProxies' | 'unmatched'> {
+  extends Pick<
+    MountOptions,
+    'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'proxyHeader' | 'trustedProxies' | 'unmatched'
+  > {
   /** The path under which the console is mounted. Default: none. */
   prefix?: string;
   /**
@@ -94,12 +97,14 @@ function readUrl(value: unknown, name: string): string {
 export function sharedOptions({
   hosts,
   trustedProxies,
+  proxyHeader,
   maxBodyBytes,
   bodyTimeout
-}: DashboardOptions): Pick<MountOptions, 'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'trustedProxies'> {
+}: DashboardOptions): Pick<MountOptions, 'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'proxyHeader' | 'trustedProxies'> {
   return {
     ...(hosts !== undefined && { hosts }),
     ...(trustedProxies !== undefined && { trustedProxies }),
+    ...(proxyHeader !== undefined && { proxyHeader }),
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     ...(bodyTimeout !== undefined && { bodyTimeout })
   };

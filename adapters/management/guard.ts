@@ -14,6 +14,8 @@ export interface GuardOptions {
   credentials?: Credentials;
   /** Proxies in front of the server, as in the options of `managementApi`. */
   trustedProxies?: string | readonly string[];
+  /** The header in which they report the address of the client, as in the options of `managementApi`. */
+  proxyHeader?: 'x-forwarded-for' | 'forwarded';
   /** Names of the server, as in the options of `managementApi`. */
   hosts?: string | readonly string[];
 }

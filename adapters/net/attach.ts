@@ -28,11 +28,11 @@ import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
 import { WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 /** Options of `attachWebSocket`. PROXY headers are left to the HTTP server. */
-export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol' | 'trustedProxies'> & WebSocketSettings;
+export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol'> & WebSocketSettings;
 /** Options of `upgradeHandler`. The host selects the path. */
 export type UpgradeOptions = Omit<AttachOptions, 'path'>;
 
-const { proxyProtocol: _, trustedProxies: __, ...COMMON } = LISTENER_OPTIONS;
+const { proxyProtocol: _, ...COMMON } = LISTENER_OPTIONS;
 const { path, ...WITHOUT_PATH } = WEBSOCKET_OPTIONS;
 const UPGRADE_OPTIONS = {
   ...COMMON,

@@ -1,5 +1,6 @@
 import { field, ZONE_OPTIONS } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type ProtocolVersion } from '../../lib/index.ts';
+import { readProxies, TrustedProxies } from '../upgrades/index.ts';
 
 /** Options of every listener. Durations are numbers in milliseconds or strings such as `10s`. */
 export interface ListenerOptions {
@@ -36,8 +37,11 @@ export interface ListenerOptions {
    * do not come from `trustedProxies` are closed. Default false.
    */
   proxyProtocol?: boolean;
-  /** Addresses and networks whose PROXY headers are trusted, such as `['127.0.0.1', '10.0.0.0/8', 'fd00::/8']`. */
-  trustedProxies?: readonly string[];
+  /**
+   * Addresses and networks of proxies, such as `['127.0.0.1', '10.0.0.0/8', 'fd00::/8']`, or `unix` for Unix sockets. With `proxyProtocol`,
+   * their PROXY headers are trusted; otherwise, with WebSocket, the address in their `proxyHeader`. Default: none.
+   */
+  trustedProxies?: string | readonly string[];
   /**
    * Take the user name from the verified client certificate: its common name, or its whole subject (`CN=a,O=b`). A connection without
    * one is closed. Requires TLS, or a proxy that terminates TLS and sends the common name in its PROXY header.
@@ -90,9 +94,9 @@ export const LISTENER_OPTIONS = {
   proxyProtocol: field('boolean', false, 'Every connection begins with a PROXY protocol header, version 1 or 2.'),
   trustedProxies: field(
     'object',
-    [] as readonly string[],
-    'Addresses and networks whose PROXY headers are trusted. Needed with `proxyProtocol`, except on a Unix socket.',
-    { check: checkTexts }
+    new TrustedProxies([], false),
+    'Addresses and networks of proxies. Their PROXY headers are trusted with `proxyProtocol`, which needs them except on a Unix socket; otherwise, with WebSocket, their `proxyHeader`.',
+    { check: readProxies }
   ),
   usernameFrom: field(
     'choice',

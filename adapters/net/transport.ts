@@ -1,10 +1,9 @@
-import type { BlockList } from 'node:net';
 import { type FieldTable, type FieldValues, readOptions } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
+import type { TrustedProxies } from '../upgrades/index.ts';
 import type { Place } from './bind.ts';
 import { exposedHostOf } from './exposure.ts';
 import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';
-import { trustedSources } from './proxy-stage.ts';
 import { completeTlsOptions, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
@@ -37,7 +36,7 @@ export class Transport {
   /** @internal */
   readonly webSocket: WebSocketRead | undefined;
   /** Peers whose PROXY headers are trusted; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
-  readonly proxies: BlockList | 'anyone' | undefined;
+  readonly proxies: TrustedProxies | 'anyone' | undefined;
 
   /**
    * The address at which other machines can reach the listener without an identity in TLS; undefined: they cannot.
@@ -131,16 +130,10 @@ function portPlace(read: FieldValues<typeof TCP_OPTIONS>): Place {
   return { port: port as number, host, ipv6Only, backlog, noDelay, tcpKeepAlive };
 }
 
-function proxiesOf(kind: Kind, { proxyProtocol, trustedProxies }: Common): BlockList | 'anyone' | undefined {
+function proxiesOf(kind: Kind, { proxyProtocol, trustedProxies }: Common): TrustedProxies | 'anyone' | undefined {
   if (!proxyProtocol) return undefined;
   if (kind === 'unix') return 'anyone';
-  if (trustedProxies.length === 0) {
-    throw new InvalidInput(
-      'OPTION_MISSING',
-      'trustedProxies',
-      'the addresses of the proxies, for example ["10.0.0.0/8"]',
-      trustedProxies
-    );
-  }
-  return trustedSources(trustedProxies, 'trustedProxies');
+  if (!trustedProxies.isEmpty) return trustedProxies;
+  const expected = 'the addresses of the proxies, for example ["10.0.0.0/8"]';
+  throw new InvalidInput('OPTION_MISSING', 'trustedProxies', expected, undefined);
 }

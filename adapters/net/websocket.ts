@@ -9,7 +9,16 @@ import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
 import { type FieldValues, field, shownUrl } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, ProtocolError, ReasonCode, type Size } from '../../lib/index.ts';
-import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
+import {
+  checkOrigins,
+  LOOPBACK_ORIGINS,
+  type OriginCheck,
+  PROXY_HEADERS,
+  type ProxyHeaderName,
+  pathOf,
+  respond,
+  type TrustedProxies
+} from '../upgrades/index.ts';
 import type { ZoneSizes } from './acceptor.ts';
 import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { WebSocketStream } from './websocket-stream.ts';
@@ -46,6 +55,11 @@ export interface WebSocketSettings {
    * no pings, because MQTT has a keep alive.
    */
   pingInterval?: Duration;
+  /**
+   * The header in which `trustedProxies` report the address of the client: `x-forwarded-for` (default), or `forwarded` (RFC 7239). The other
+   * one is ignored, because a proxy may pass it on as the client has sent it; both are ignored with `proxyProtocol`.
+   */
+  proxyHeader?: 'x-forwarded-for' | 'forwarded';
 }
 
 export const WEBSOCKET_OPTIONS = {
@@ -73,6 +87,12 @@ export const WEBSOCKET_OPTIONS = {
     0,
     'Interval of pings; a connection that answers none is closed. 0: never, because MQTT has a keep alive.',
     { unit: 'ms' }
+  ),
+  proxyHeader: field(
+    'choice',
+    'x-forwarded-for' as ProxyHeaderName,
+    'The header in which `trustedProxies` report the address of the client. Others are ignored, and all with `proxyProtocol`.',
+    { choices: PROXY_HEADERS }
   )
 };
 
@@ -83,6 +103,8 @@ export const WEBSOCKET_OPTIONS = {
 export type WebSocketRead = Omit<FieldValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
   readonly path: string | undefined;
   readonly noDelay?: boolean;
+  readonly trustedProxies: TrustedProxies;
+  readonly proxyProtocol?: boolean;
 };
 
 /** Subprotocols in the order of preference. */
@@ -101,6 +123,8 @@ export class WebSocketEndpoint {
   readonly #settings: WebSocketRead;
   readonly #maxConnectSize: number;
   readonly #server: WebSocketServer;
+  /** The proxies whose header is read. Undefined: none. */
+  readonly #proxies: TrustedProxies | undefined;
   readonly #pinged = new Set<WebSocketStream>();
   #pingTimer: unknown;
 
@@ -108,7 +132,12 @@ export class WebSocketEndpoint {
     this.#gate = gate;
     this.#maxConnectSize = maxConnectSize;
     this.#settings = settings;
-    const { maxPayload = MESSAGE_PACKETS * maxPacketSize, perMessageDeflate } = settings;
+    const { maxPayload = MESSAGE_PACKETS * maxPacketSize, perMessageDeflate, trustedProxies, proxyHeader } = settings;
+    // With PROXY headers the list says who may send these; the clients that they name could be in it.
+    if (!trustedProxies.isEmpty && settings.proxyProtocol !== true) {
+      this.#proxies = trustedProxies.with(proxyHeader);
+      this.#proxies.reportTo({ clock: gate.clock, failed: (error, during) => gate.report(error, during) });
+    }
     // closeTimeout is missing in the type definitions of ws
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
@@ -123,6 +152,12 @@ export class WebSocketEndpoint {
 
   /** Accept an upgrade request and pass its stream to the next stage, or refuse it with a status. */
   upgrade(arrival: Arrival, request: IncomingMessage, socket: Duplex, head: Buffer, next: Stage): void {
+    const { remoteAddress } = arrival;
+    const address = this.#proxies?.clientAddress(remoteAddress, (name) => request.headers[name]) ?? remoteAddress;
+    if (address !== remoteAddress) {
+      arrival.remoteAddress = address;
+      arrival.remotePort = undefined; // that of the proxy
+    }
     const refusal = this.#refusalOf(request);
     if (refusal !== undefined) {
       arrival.reason = 'upgrade_refused';

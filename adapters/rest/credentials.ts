@@ -7,10 +7,11 @@
 import { LRUCache } from 'lru-cache';
 import { type LoginAttempt, LoginLimit, loginSourceOf } from '../../lib/adapter.ts';
 import { type Awaitable, type Broker, BrokerError, StateError } from '../../lib/index.ts';
+import type { TrustedProxies } from '../upgrades/index.ts';
 import { crypto, once } from './builtins.ts';
 import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
-import { clientAddress, type TrustedProxies } from './proxies.ts';
+import { clientAddress } from './proxies.ts';
 
 /** Identities of the broker: its applications, which may do everything, and its management users, each with a scope. */
 export type Identities = 'applications' | 'users';

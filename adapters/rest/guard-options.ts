@@ -1,8 +1,8 @@
-import { type FieldTable, type FieldValues, field, isNetwork, networkOf, readOptions } from '../../lib/adapter.ts';
+import { type FieldTable, type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
+import { PROXY_HEADERS, type ProxyHeaderName, readProxies, TrustedProxies } from '../upgrades/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
-import type { TrustedProxies } from './proxies.ts';
 
 /** Access options, common to all mounts. */
 export const GUARD_OPTIONS = {
@@ -11,11 +11,17 @@ export const GUARD_OPTIONS = {
   }),
   trustedProxies: field(
     'object',
-    { networks: [], isUnixTrusted: false } as TrustedProxies,
+    new TrustedProxies([], false),
     'Proxies in front of the server: IP addresses, networks, or "unix".',
     {
       check: readProxies
     }
+  ),
+  proxyHeader: field(
+    'choice',
+    'x-forwarded-for' as ProxyHeaderName,
+    'The header in which `trustedProxies` report the address of the client. Others are ignored.',
+    { choices: PROXY_HEADERS }
   ),
   hosts: field('object', undefined as ReadonlySet<string> | undefined, 'Names of the server.', {
     check: readHosts
@@ -34,10 +40,16 @@ export interface MountOptions {
   /** Access control. Default `applications`: the applications of the broker. */
   credentials?: Credentials;
   /**
-   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. Failed
-   * logins are limited by the address in their header `X-Forwarded-For`. Default: none.
+   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. The address
+   * of a client is then the last one in their header (`proxyHeader`) that is not one of these; failed logins are limited
+   * by it, and the audit log has it. Default: none.
    */
   trustedProxies?: string | readonly string[];
+  /**
+   * The header in which `trustedProxies` report the address of the client: `x-forwarded-for` (default), or `forwarded`
+   * (RFC 7239). The other one is ignored, because a proxy may pass it on as the client has sent it.
+   */
+  proxyHeader?: 'x-forwarded-for' | 'forwarded';
   /**
    * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS
    * headers, and their preflight requests are answered. Requests that change something and have another `Origin` header
@@ -97,8 +109,9 @@ export function readMountOptions<T extends FieldTable & typeof GUARD_OPTIONS>(
   what: string
 ): FieldValues<T> {
   const settings = readOptions(table, given, what) as unknown as FieldValues<T>;
-  const { credentials, hosts } = settings as FieldValues<typeof GUARD_OPTIONS>;
-  return { ...settings, hosts: hosts ?? (credentials === 'none' ? new Set() : undefined) };
+  const { credentials, hosts, trustedProxies, proxyHeader } = settings as FieldValues<typeof GUARD_OPTIONS>;
+  const proxies = trustedProxies.with(proxyHeader);
+  return { ...settings, trustedProxies: proxies, hosts: hosts ?? (credentials === 'none' ? new Set() : undefined) };
 }
 
 /** The row of the option for the paths of a mount. */
@@ -152,12 +165,6 @@ function readTexts(
   for (const one of list)
     if (typeof one !== 'string' || !isGood(one)) throw new InvalidInput('OPTION_INVALID', field, expected, one);
   return list as string[];
-}
-
-function readProxies(value: unknown, field: string): TrustedProxies {
-  const expected = 'IP addresses, networks such as "10.0.0.0/8", or "unix"';
-  const list = readTexts(value, field, { isGood: (one) => one === 'unix' || isNetwork(one), expected });
-  return { networks: list.filter((one) => one !== 'unix').map(networkOf), isUnixTrusted: list.includes('unix') };
 }
 
 /** Check the option `origins`. @throws InvalidInput OPTION_INVALID */

@@ -3,12 +3,13 @@
 // operations that load code need a caller that may do so.
 
 import type { AuditEntry, Awaitable, Broker } from '../../lib/index.ts';
+import type { TrustedProxies } from '../upgrades/index.ts';
 import { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
 import { net, once } from './builtins.ts';
 import type { Call } from './call.ts';
 import { type Basic, type Caller, CredentialCheck, type Credentials } from './credentials.ts';
 import { Fault } from './fault.ts';
-import { clientAddress, type TrustedProxies } from './proxies.ts';
+import { clientAddress } from './proxies.ts';
 
 /** The part of the row of an operation that the guard reads. */
 export interface Guarded {
@@ -86,6 +87,7 @@ export class Guard {
   constructor(broker: Broker, settings: GuardSettings, { name, acceptsBearer = false, hint }: GuardedInterface) {
     const { credentials, trustedProxies } = settings;
     this.#settings = settings;
+    if (!trustedProxies.isEmpty) trustedProxies.reportTo(broker);
     this.#hint = hint;
     this.#browsers = new BrowserChecks(settings);
     const made = (asked: ConstructorParameters<typeof CredentialCheck>[1]) =>

@@ -52,6 +52,5 @@ export { MountedServices } from './mounted-services.ts';
 export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
 export { parseJson } from './parse-json.ts';
-export { clientAddress, type TrustedProxies } from './proxies.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

@@ -12,9 +12,9 @@ export interface TransportInfo {
   readonly mountpoint?: string | undefined;
   /** Protocol versions that the listener accepts; default: those of the zone. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
-  /** IP address of the client; behind a proxy the one in the PROXY header. */
+  /** IP address of the client; behind a proxy the one in the PROXY header, or for WebSocket in the header `proxyHeader`. */
   readonly remoteAddress?: string | undefined;
-  /** Port of the client; behind a proxy the one in the PROXY header. */
+  /** Port of the client; behind a proxy the one in the PROXY header; undefined if the address is from an HTTP header. */
   readonly remotePort?: number | undefined;
   /** IP address to which the client connected; behind a proxy the one in the PROXY header. */
   readonly localAddress?: string | undefined;

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import mqtt from 'mqtt';
+import { WebSocket } from 'ws';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
 import { CommandProcess } from '../cli/process.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -48,15 +49,16 @@ describe('The configuration of nginx', { skip }, () => {
 
   before(async () => {
     await editPasswordFile(join(folder, 'users'), 'door-1', 'a secret');
-    const proxied = (await freePorts(1))[0];
+    const [proxied, ws] = await freePorts(2);
     const config = readFileSync(join(deploy, 'behind-nginx.json'), 'utf8')
       .replace('/etc/embermq/users', join(folder, 'users'))
-      .replace('1884', `${proxied}`);
+      .replace('1884', `${proxied}`)
+      .replace('8083', `${ws}`);
     writeFileSync(join(folder, 'embermq.json'), config);
-    const args = ['--ws-port', '0', '--http-port', '0', '--dashboard-port', '0', '--log-level', 'info'];
+    const args = ['--http-port', '0', '--dashboard-port', '0', '--log-level', 'info'];
     const data = ['--config', join(folder, 'embermq.json'), '--data-dir', join(folder, 'data')];
     broker = new CommandProcess(['serve', ...data, ...args], { EMBERMQ_APP: APP });
-    const { ws, http, dashboard } = await broker.ready();
+    const { http, dashboard } = await broker.ready();
 
     [https, mqtts] = await freePorts(2);
     const ports = { ':8083': `:${ws}`, ':8081': `:${http}`, ':18083': `:${dashboard}`, ':1884': `:${proxied}` };
@@ -119,10 +121,14 @@ describe('The configuration of nginx', { skip }, () => {
     await client.endAsync();
   });
 
-  it('passes WebSocket on, and refuses clients without a password', async () => {
+  it('passes WebSocket on, with the address of the client, and refuses clients without a password', async () => {
     const url = `wss://localhost:${https}/mqtt`;
-    const client = await mqtt.connectAsync(url, { ...login, clientId: 'ws-1' });
-    assert.equal(client.connected, true);
+    const headers = { 'x-forwarded-for': '192.0.2.66' };
+    const createWebsocket = (address: string, protocols: string[]) =>
+      new WebSocket(address, protocols, { ca, headers, localAddress: CLIENT });
+    const client = await mqtt.connectAsync(url, { ...login, clientId: 'ws-1', createWebsocket } as never);
+    const { text } = await ask('broker.example', '/api/v4/clients/ws-1', { login: APP });
+    assert.equal(JSON.parse(text).data[0].ip_address, CLIENT);
     await client.endAsync();
     await assert.rejects(mqtt.connectAsync(url, { ca, reconnectPeriod: 0 }, false), /Not authorized/);
   });

@@ -43,7 +43,7 @@ const LISTENER_WORDS: Words = {
   zone: ['`external`'],
   protocolVersions: ['those of the zone', 'list of 3, 4, 5'],
   maxConnections: ['1024000; with TLS or WebSocket 102400'],
-  trustedProxies: ['none', 'list of strings']
+  trustedProxies: ['none', 'string or list of strings']
 };
 
 const TLS_WORDS: Words = {

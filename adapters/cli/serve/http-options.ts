@@ -14,7 +14,7 @@ export type HttpKind = 'later' | 'earlier' | 'rules' | 'dashboard';
 /** The option `dashboard` of the config file. */
 export type ServedDashboardOptions = Pick<
   DashboardOptions,
-  'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'trustedProxies' | 'viewerPayloads'
+  'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'proxyHeader' | 'trustedProxies' | 'viewerPayloads'
 >;
 
 /** The options of `dashboard` that are determined by the port, or need code. */

@@ -37,11 +37,12 @@ export class ServedHttp {
     plugins: PluginsApi | undefined
   ) {
     const { metrics, health, ...management } = options;
-    const { hosts, trustedProxies } = management;
+    const { hosts, trustedProxies, proxyHeader } = management;
     const guard = {
       credentials: 'none' as const,
       ...(hosts === undefined ? {} : { hosts }),
-      ...(trustedProxies === undefined ? {} : { trustedProxies })
+      ...(trustedProxies === undefined ? {} : { trustedProxies }),
+      ...(proxyHeader === undefined ? {} : { proxyHeader })
     };
     const at = <T>(where: string, make: () => T): T => {
       try {

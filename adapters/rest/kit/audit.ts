@@ -1,7 +1,8 @@
 import type { TRecord, TUnion } from 'typebox';
 import type { AuditEntry, Broker } from '../../../lib/index.ts';
+import type { TrustedProxies } from '../../upgrades/index.ts';
 import type { Call } from '../call.ts';
-import { clientAddress, type TrustedProxies } from '../proxies.ts';
+import { clientAddress } from '../proxies.ts';
 import type { Operation, RestRequest } from './operation.ts';
 
 /** Entries of a batch, and of a list of names, that are recorded. */
@@ -40,7 +41,7 @@ export class Audit {
   /** The address of the caller. That of a connection without trusted proxies is read once for several requests. */
   #addressOf(call: Call): string | undefined {
     const { trustedProxies } = this.#settings;
-    if (trustedProxies.networks.length > 0 || trustedProxies.isUnixTrusted) return clientAddress(call, trustedProxies);
+    if (!trustedProxies.isEmpty) return clientAddress(call, trustedProxies);
     if (call.remoteAddress !== this.#remoteAddress) {
       this.#remoteAddress = call.remoteAddress;
       this.#address = clientAddress(call, trustedProxies);

@@ -3,6 +3,7 @@
 // style: functions that read requests and write answers, and change nothing.
 
 import type { AuditEntry, Awaitable, Broker } from '../../../lib/index.ts';
+import type { TrustedProxies } from '../../upgrades/index.ts';
 import type { BrowserSettings } from '../browser-checks.ts';
 import type { Answer, Body, Call, Service } from '../call.ts';
 import { withCors } from '../cors.ts';
@@ -11,7 +12,6 @@ import type { OpenApiDocument } from '../document.ts';
 import { endingWith } from '../ending.ts';
 import { Fault } from '../fault.ts';
 import { Guard, type Identify } from '../guard.ts';
-import type { TrustedProxies } from '../proxies.ts';
 import { Router } from '../router.ts';
 import { Audit } from './audit.ts';
 import { checkQuery, loadChecks, parseQuery } from './checks.ts';

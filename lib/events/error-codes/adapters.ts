@@ -71,6 +71,10 @@ export const ADAPTER_CODES = {
     about: 'The Fastify app has the plugin already.',
     remedy: 'Register it once, in the outermost context that uses the broker.'
   },
+  PROXY_HEADER_INVALID: {
+    about: 'A trusted proxy sent something other than an IP address as the address of a client.',
+    remedy: 'Check the proxy and the option `proxyHeader`; the address of the proxy counts.'
+  },
   SEND_FAILED: {
     about: 'A delivery to a target failed; `isFinal` says whether it is repeated.',
     remedy: 'Check the target.'
