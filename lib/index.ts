@@ -49,6 +49,13 @@ export { backup } from './broker/backup.ts';
 export type { SchemaBroker, WithSchemas } from './broker/broker.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
+export type {
+  ConnectOptions,
+  ListenerOptions,
+  NextEventOptions,
+  Published,
+  StartOptions
+} from './broker/call-options.ts';
 export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
 export type { AutoSubscription } from './broker/configuration/auto-subscriptions.ts';
 export type { Configuration, Override, Setting } from './broker/configuration/configuration.ts';

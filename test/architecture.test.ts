@@ -51,7 +51,7 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['reasons'],
     ['engine'],
     ['broker-lifecycle', 'facets'],
-    ['broker', 'broker-text'],
+    ['broker', 'broker-text', 'call-options'],
     ['backup', 'configuration-document']
   ],
   'lib/streams': [

@@ -15,7 +15,6 @@ import { defineAsyncDispose, INSPECT } from '../base/symbols.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
-import type { ClientOptions } from '../client/options.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
@@ -35,6 +34,7 @@ import type { StreamsApi } from '../streams/api.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';
 import { brokerText } from './broker-text.ts';
+import type { ConnectOptions, ListenerOptions, NextEventOptions, Published, StartOptions } from './call-options.ts';
 import type { Configuration } from './configuration/configuration.ts';
 import type { Connectors } from './configuration/connectors.ts';
 import { readBrokerOptions } from './configuration/option-reading.ts';
@@ -181,7 +181,7 @@ export class Broker<Data = unknown> {
    * close the store and it still does not respond); StateError STORE_CHANGED if another broker has written to the store since the last
    * stop, or if the store was replaced. The reason of the signal; BROKER_NOT_STARTED if `stop` ends it
    */
-  async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
+  async start(options: StartOptions = {}): Promise<this> {
     checkObject(options, 'options');
     await this.#lifecycle.start(options.signal);
     return this;
@@ -278,7 +278,7 @@ export class Broker<Data = unknown> {
    * Connect a client inside this process. It has a full MQTT session, but no socket.
    * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; StateError BROKER_NOT_STARTED; the errors of `connectClient`
    */
-  async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
+  async connect(options: ConnectOptions = {}): Promise<Client> {
     checkObject(options, 'options');
     const { transportInfo = {} } = options;
     checkObject(transportInfo, 'transportInfo');
@@ -321,17 +321,17 @@ export class Broker<Data = unknown> {
    *   queue this one; BrokerError STORE_FAILED if the message has to be persisted and cannot be. If its commit fails, connected subscribers
    *   may have received it already
    */
-  async publish(message: AppMessageInput): Promise<{ readonly receivers: number }>;
+  async publish(message: AppMessageInput): Promise<Published>;
   async publish(
     topic: string,
     payload?: MessageInput['payload'],
     options?: Omit<AppMessageInput, 'topic' | 'payload'>
-  ): Promise<{ readonly receivers: number }>;
+  ): Promise<Published>;
   async publish(
     first: AppMessageInput | string,
     payload?: MessageInput['payload'],
     options: Omit<AppMessageInput, 'topic' | 'payload'> = {}
-  ): Promise<{ readonly receivers: number }> {
+  ): Promise<Published> {
     if (!this.#services.life.isRunning) throw notStarted();
     checkObject(options, 'options');
     checkNames(options, [...PUBLISH_OPTION_NAMES, 'clientId'], 'publish');
@@ -402,7 +402,7 @@ export class Broker<Data = unknown> {
   on<E extends EventName>(
     event: E,
     listener: (event: BrokerEvents<Data>[E]) => unknown,
-    options: { readonly filter?: string | undefined } = {}
+    options: ListenerOptions = {}
   ): this {
     checkEvent(event, listener);
     checkObject(options, 'options');
@@ -432,10 +432,7 @@ export class Broker<Data = unknown> {
    * @param options.where default: every event
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID
    */
-  nextEvent<E extends EventName>(
-    event: E,
-    options: { signal?: AbortSignal; where?: (event: BrokerEvents<Data>[E]) => boolean } = {}
-  ): Promise<BrokerEvents<Data>[E]> {
+  nextEvent<E extends EventName>(event: E, options: NextEventOptions<E, Data> = {}): Promise<BrokerEvents<Data>[E]> {
     checkEvent(event, () => undefined);
     checkObject(options, 'options');
     const where = options.where as ((value: BrokerEvents[E]) => boolean) | undefined;

@@ -16,7 +16,6 @@ import type {
   ConnackPacket,
   DisconnectPacket,
   Packet,
-  Properties,
   ProtocolVersion,
   PublishPacket
 } from '../packets/types.ts';
@@ -38,15 +37,18 @@ import type {
   AuthAnswer,
   ClientEvents,
   ClientOptions,
+  DisconnectOptions,
   FilterInput,
   MessageHandler,
+  MessagesOptions,
   PublishOptions,
   PublishResult,
   ReceivedMessage,
   RequestHandler,
   RequestOptions,
   RespondOptions,
-  SubscribeOptions
+  SubscribeOptions,
+  UnsubscribeOptions
 } from './options.ts';
 import { OutgoingMessages } from './outgoing-messages.ts';
 import { connectPacket, publishPacket } from './packets.ts';
@@ -282,7 +284,7 @@ export class Client {
    */
   unsubscribe(
     filters: string | readonly string[],
-    options: { readonly properties?: Properties } | MessageHandler = {}
+    options: UnsubscribeOptions | MessageHandler = {}
   ): Promise<readonly number[]> {
     return this.#useSubscriptions().unsubscribe(filters, options);
   }
@@ -316,9 +318,7 @@ export class Client {
    * (default: 1,000) are waiting to be read, nothing more is read from the stream, unless an operation is waiting for its response.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
    */
-  messages(
-    options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
-  ): AsyncIterableIterator<ReceivedMessage> {
+  messages(options: MessagesOptions = {}): AsyncIterableIterator<ReceivedMessage> {
     checkMessagesOptions(options);
     return this.#inbox.iterate(options.highWaterMark ?? DEFAULT_HIGH_WATER_MARK, options.signal);
   }
@@ -352,7 +352,7 @@ export class Client {
   }
 
   /** Send DISCONNECT, end the stream, and wait until it is closed. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
-  async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
+  async disconnect(options: DisconnectOptions = {}): Promise<void> {
     checkDisconnectOptions(options);
     if (this.#connection.isClosed) return;
     const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));

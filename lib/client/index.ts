@@ -10,7 +10,9 @@ export {
   type AuthChallenge,
   type ClientEvents,
   type ClientOptions,
+  type DisconnectOptions,
   type FilterInput,
+  type MessagesOptions,
   type PublishOptions,
   type PublishResult,
   type ReceivedMessage,
@@ -18,5 +20,6 @@ export {
   type RequestHandler,
   type RequestOptions,
   type RespondOptions,
+  type UnsubscribeOptions,
   type WillInput
 } from './options.ts';

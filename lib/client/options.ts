@@ -1,3 +1,5 @@
+// The options, results and events of the client: its public types, without code that checks or uses them.
+
 import type { Clock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
 import type { Duration } from '../base/fields.ts';
@@ -8,6 +10,7 @@ import type { ClientSession } from './session.ts';
 
 /** The will of an in-process client. */
 export interface WillInput extends Omit<MessageInput, 'properties'> {
+  /** Properties of the will (MQTT 5.0), such as `willDelayInterval`. */
   readonly properties?: Properties;
 }
 
@@ -15,8 +18,11 @@ export interface WillInput extends Omit<MessageInput, 'properties'> {
 export interface AuthChallenge {
   /** 0x18: the server expects another AUTH. */
   readonly reasonCode: number;
+  /** The Authentication Method; undefined if the packet has none. */
   readonly method: string | undefined;
+  /** The Authentication Data; undefined if the packet has none. */
   readonly data: Buffer | undefined;
+  /** All properties of the packet. */
   readonly properties: Properties;
 }
 
@@ -39,8 +45,11 @@ export interface ClientOptions {
   readonly protocolVersion?: ProtocolVersion;
   /** Keep alive in whole seconds, up to 65,535. Default: 0, disabled. A Server Keep Alive overrides it. */
   readonly keepalive?: number;
+  /** The user name. Default: none. */
   readonly username?: string;
+  /** The password; a string is sent as UTF-8. Default: none. */
   readonly password?: Buffer | string;
+  /** The message that the server publishes if the connection ends without a normal DISCONNECT. Default: none. */
   readonly will?: WillInput;
   /** Properties of the CONNECT (MQTT 5.0). The options below with the name of a property are shorthands. */
   readonly properties?: Properties;
@@ -107,12 +116,15 @@ export type RequestHandler = (request: ReceivedMessage) => Answers;
 export interface PublishResult {
   /** 0x00, or 0x10 if there are no matching subscribers; for QoS 2 that of the PUBREC. Always 0 for QoS 0, and before MQTT 5.0. */
   readonly reasonCode: number;
+  /** The properties of the acknowledgement; empty for QoS 0, and before MQTT 5.0. */
   readonly properties: Properties;
 }
 
 /** A topic filter with options for it alone. */
 export interface FilterInput {
+  /** The topic filter, with the share prefix for a shared subscription. */
   readonly topic: string;
+  /** The maximum QoS of messages. Default: 0. */
   readonly qos?: QoS;
   /** No Local */
   readonly noLocal?: boolean;
@@ -128,16 +140,43 @@ export interface SubscribeOptions extends Omit<FilterInput, 'topic'> {
   readonly properties?: Properties;
 }
 
+/** Options of an UNSUBSCRIBE. */
+export interface UnsubscribeOptions {
+  /** Properties of the UNSUBSCRIBE (MQTT 5.0): user properties. */
+  readonly properties?: Properties;
+}
+
+/** Options of `client.messages`. */
+export interface MessagesOptions {
+  /** Ends the iteration: it rejects with the reason of the signal. */
+  readonly signal?: AbortSignal;
+  /** Number of messages that may wait to be read before nothing more is read from the stream. Default: 1,000. */
+  readonly highWaterMark?: number;
+}
+
+/** Options of a DISCONNECT. */
+export interface DisconnectOptions {
+  /** The reason code (MQTT 5.0). Default: 0; with 0x04 the server publishes the will. */
+  readonly reasonCode?: number;
+  /** Properties of the DISCONNECT (MQTT 5.0). */
+  readonly properties?: Properties;
+}
+
 /** A message that the client received. */
 export interface ReceivedMessage {
   /** Topic name. Topic aliases are resolved. */
   readonly topic: string;
+  /** The payload; empty if the message has none. */
   readonly payload: Buffer;
+  /** The QoS at which it was delivered, which is not above that of the subscription. */
   readonly qos: QoS;
+  /** True if it is a retained message that was sent because of a new subscription; with Retain As Published, if it was published with that flag. */
   readonly retain: boolean;
+  /** True if the packet may have been sent before (DUP). */
   readonly dup: boolean;
   /** Packet id; 0 for QoS 0. */
   readonly messageId: number;
+  /** The properties of the PUBLISH (MQTT 5.0); empty before. */
   readonly properties: Properties;
   /** Acknowledge a QoS 1 or 2 message, or refuse it with a code from 0x80. Has no effect on a message that is already acknowledged. */
   ack(reasonCode?: number): void;
@@ -148,11 +187,22 @@ export type MessageHandler = (message: ReceivedMessage) => void;
 
 /** The events of `client.on`. */
 export interface ClientEvents {
+  /** A message was received. */
   message: ReceivedMessage;
   /** Every packet sent or received, in order. */
-  packet: { readonly direction: 'sent' | 'received'; readonly packet: Packet };
+  packet: {
+    /** `sent` by this client, or `received` from the server. */
+    readonly direction: 'sent' | 'received';
+    /** The packet, decoded. */
+    readonly packet: Packet;
+  };
   /** The server sent DISCONNECT (MQTT 5.0). */
-  disconnect: { readonly reasonCode: number; readonly properties: Properties };
+  disconnect: {
+    /** The reason code of the DISCONNECT. */
+    readonly reasonCode: number;
+    /** The properties of the DISCONNECT, such as `reasonString`. */
+    readonly properties: Properties;
+  };
   /**
    * The connection is closed. This is the last event.
    *
@@ -160,7 +210,10 @@ export interface ClientEvents {
    * KEEPALIVE_TIMEOUT, a ProtocolError caused by the server, the error that `onAuth` threw, the reason of the signal, or the error of the
    * stream.
    */
-  close: { readonly error: Error | undefined };
+  close: {
+    /** The reason; undefined if the connection was closed normally. */
+    readonly error: Error | undefined;
+  };
   /**
    * A listener or handler threw or rejected, or the server violated the protocol. If this event has no listener, an error thrown by a
    * listener or handler is an uncaught exception.
@@ -176,7 +229,9 @@ export interface ClientEvents {
  * with DISCONNECTED it may also be 0.
  */
 export class Refused extends BrokerError {
+  /** The reason code, as in MQTT 5.0. */
   readonly reasonCode: number;
+  /** The properties of the packet with the refusal; empty before MQTT 5.0. */
   readonly properties: Properties;
 
   constructor(code: string, message: string, reasonCode: number, properties: Properties = {}) {

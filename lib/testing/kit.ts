@@ -8,11 +8,11 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames } from '../base/fields.ts';
 import { type Broker, engineOf, handlersOf, serveLocal } from '../broker/broker.ts';
+import type { ConnectOptions } from '../broker/call-options.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
-import type { ClientOptions } from '../client/options.ts';
 import type { Hook, Refusal } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
@@ -216,7 +216,7 @@ export class TestBroker<Data = unknown> {
    * Connect an in-process client over a link. The default for `clientId` is `client-1`, `client-2` and so on.
    * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable
    */
-  async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
+  async connect(options: ConnectOptions = {}): Promise<Client> {
     const { transportInfo } = options;
     const [end, stream] = localPair(engineOf(this.broker).services.work);
     const link = this.#open(end, stream, transportInfo);
