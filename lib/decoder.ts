@@ -64,6 +64,7 @@ function checkBytes(bytes: unknown, content: string): void {
 export interface Frame {
   /** Offset of the first byte. */
   readonly offset: number;
+  /** The bytes. */
   readonly bytes: Buffer;
   /** The version in which the bytes were read. */
   readonly protocolVersion: ProtocolVersion;

@@ -33,7 +33,9 @@ export interface ClientHost {
   unsubscribed(client: Client, filters: string[]): void;
 }
 
+/** The argument of `client.subscribe`: one or several topic filters with their options, or a SUBSCRIBE. */
 export type SubscribeInput = Subscriptions | Subscription | readonly Subscription[] | SubscribePacket;
+/** The argument of `client.unsubscribe`: one or several topic filters, or an UNSUBSCRIBE. */
 export type UnsubscribeInput = Subscriptions | Subscription | readonly (Subscription | string)[] | UnsubscribePacket;
 
 /** A connection and its client. */

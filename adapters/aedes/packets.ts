@@ -17,28 +17,45 @@ export type UserProperties = Record<string, string | string[]>;
 
 /** The MQTT 5.0 properties of a PUBLISH. */
 export interface PublishProperties {
+  /** True: the payload is UTF-8. */
   payloadFormatIndicator?: boolean;
+  /** Seconds after which the message expires. Default: never. */
   messageExpiryInterval?: number;
+  /** Description of the payload, such as a MIME type. */
   contentType?: string;
+  /** The topic for a response. */
   responseTopic?: string;
+  /** Bytes by which the requester recognizes the response. */
   correlationData?: Buffer;
+  /** Pairs of name and value. */
   userProperties?: UserProperties;
 }
 
 /** PUBLISH. */
 export interface PublishPacket {
+  /** The type of the packet. */
   cmd: 'publish';
+  /** The topic name. */
   topic: string;
+  /** The payload; a string stands for its UTF-8. */
   payload: string | Buffer;
+  /** The quality of service: 0, 1 or 2. */
   qos: QoS;
+  /** True if the packet may have been sent before. */
   dup: boolean;
+  /** True: retain the message. */
   retain: boolean;
+  /** The packet id; undefined for QoS 0. */
   messageId?: number | undefined;
+  /** Properties of MQTT 5.0. */
   properties?: PublishProperties;
 }
 
 /** A PUBLISH of the app. Missing fields have the defaults of MQTT. */
-export type PublishInput = Partial<Omit<PublishPacket, 'topic'>> & { topic: string };
+export type PublishInput = Partial<Omit<PublishPacket, 'topic'>> & {
+  /** The topic name. */
+  topic: string;
+};
 
 /** A PUBLISH in the broker. */
 export interface AedesPublishPacket extends PublishPacket {
@@ -52,51 +69,73 @@ export interface AedesPublishPacket extends PublishPacket {
 
 /** The will of a CONNECT. */
 export interface WillPacket {
+  /** The topic name. */
   topic: string;
+  /** The payload; a string stands for its UTF-8. */
   payload: string | Buffer;
+  /** The quality of service. Default: 0. */
   qos?: QoS;
+  /** True: retain the message. Default: false. */
   retain?: boolean;
+  /** Properties of MQTT 5.0. */
   properties?: Properties;
 }
 
 /** CONNECT. `preConnect` may change `username`, `password`, `keepalive` and `will`. */
 export interface ConnectPacket {
+  /** The type of the packet. */
   cmd: 'connect';
+  /** The name of the protocol: `MQIsdp` for MQTT 3.1. */
   protocolId?: 'MQTT' | 'MQIsdp';
+  /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. */
   protocolVersion?: 3 | 4 | 5;
+  /** The client id. */
   clientId: string;
+  /** Clean Session, or Clean Start of MQTT 5.0. */
   clean?: boolean;
+  /** Keep alive in seconds; 0: off. */
   keepalive?: number;
+  /** The user name; absent if there is none. */
   username?: string;
+  /** The password; absent if there is none. */
   password?: Buffer;
+  /** The will; absent if there is none. */
   will?: WillPacket;
+  /** Properties of MQTT 5.0. */
   properties?: Properties;
 }
 
 /** CONNACK. */
 export interface ConnackPacket {
+  /** The type of the packet. */
   cmd: 'connack';
   /** Return code of MQTT 3.x; 0: the client is accepted. */
   returnCode?: number;
   /** Reason code of MQTT 5.0. */
   reasonCode?: number;
+  /** True if an existing session was resumed. */
   sessionPresent: boolean;
 }
 
 /** PUBREL. */
 export interface PubrelPacket {
+  /** The type of the packet. */
   cmd: 'pubrel';
+  /** The packet id. */
   messageId?: number;
 }
 
 /** PINGREQ. */
 export interface PingreqPacket {
+  /** The type of the packet. */
   cmd: 'pingreq';
 }
 
 /** A topic filter with the options of its subscription. */
 export interface Subscription {
+  /** The topic filter. */
   topic: string;
+  /** The maximum QoS; from 0x80: the subscription was refused. */
   qos: QoS;
   /** No Local. */
   nl?: boolean;
@@ -104,24 +143,31 @@ export interface Subscription {
   rap?: boolean;
   /** Retain Handling. */
   rh?: number;
+  /** The client id. */
   clientId?: string;
 }
 
 /** Several subscriptions. */
 export interface Subscriptions {
+  /** The topic filters with their options. */
   subscriptions: Subscription[];
 }
 
 /** SUBSCRIBE. */
 export interface SubscribePacket extends Subscriptions {
+  /** The type of the packet. */
   cmd: 'subscribe';
+  /** The packet id. */
   messageId?: number;
 }
 
 /** UNSUBSCRIBE. */
 export interface UnsubscribePacket {
+  /** The type of the packet. */
   cmd: 'unsubscribe';
+  /** The packet id. */
   messageId?: number;
+  /** The topic filters. */
   unsubscriptions: string[];
 }
 

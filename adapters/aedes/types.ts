@@ -21,10 +21,15 @@ export type Done = (error?: Error | null) => void;
 
 /** The return codes with which `authenticate` can refuse a client. */
 export const AuthErrorCode = {
+  /** 1: the version of MQTT is not accepted. */
   UNNACCEPTABLE_PROTOCOL: 1, // spelled as in Aedes
+  /** 2: the client id is not accepted. */
   IDENTIFIER_REJECTED: 2,
+  /** 3: the server cannot serve the client now. */
   SERVER_UNAVAILABLE: 3,
+  /** 4: the user name or the password is wrong. */
   BAD_USERNAME_OR_PASSWORD: 4,
+  /** 5: the client may not connect. */
   NOT_AUTHORIZED: 5
 } as const;
 
@@ -32,7 +37,10 @@ export const AuthErrorCode = {
 export type AuthErrorCode = (typeof AuthErrorCode)[keyof typeof AuthErrorCode];
 
 /** The error of `authenticate`. With a `returnCode` from 2 to 5, the CONNACK has this code; otherwise it has 5. */
-export type AuthenticateError = Error & { returnCode: AuthErrorCode };
+export type AuthenticateError = Error & {
+  /** The return code of the CONNACK. */
+  returnCode: AuthErrorCode;
+};
 
 /** Decides whether a client may try to connect. `client.id` is null at this time. */
 export type PreConnectHandler = (
@@ -74,11 +82,17 @@ export type PublishedHandler = (packet: AedesPublishPacket, client: Client, call
 
 /** The handlers that authorize clients. Each can be passed as an option and assigned to the broker at any time. */
 export interface Handlers {
+  /** Decides whether a client may try to connect. */
   preConnect: PreConnectHandler;
+  /** Decides whether a client may connect. */
   authenticate: AuthenticateHandler;
+  /** Decides whether a client may publish a message, or its will, and may change it. */
   authorizePublish: AuthorizePublishHandler;
+  /** Decides whether a client may subscribe to a topic filter, and may change the subscription. */
   authorizeSubscribe: AuthorizeSubscribeHandler;
+  /** Decides whether a client receives a message, and may change it. */
   authorizeForward: AuthorizeForwardHandler;
+  /** Called after a message was published. */
   published: PublishedHandler;
 }
 
@@ -125,25 +139,41 @@ export interface AedesOptions extends Partial<Handlers> {
 
 /** The events of `Aedes`, with the arguments of their listeners. */
 export interface AedesEvents {
+  /** A client was accepted. */
   client: [client: Client];
+  /** The CONNACK of a client that was accepted was sent. */
   clientReady: [client: Client];
+  /** A client has disconnected. */
   clientDisconnect: [client: Client];
+  /** An error of a client that had sent a CONNECT. */
   clientError: [client: Client, error: Error];
+  /** An error of a connection without a CONNECT. */
   connectionError: [client: Client, error: Error];
+  /** A client sent nothing for longer than its keep alive allows. */
   keepaliveTimeout: [client: Client];
+  /** A message was published; `client` is null for messages of the app and of the broker. */
   publish: [packet: AedesPublishPacket, client: Client | null];
+  /** A receiver has acknowledged a message of QoS 1 or 2. */
   ack: [packet: PublishPacket | PubrelPacket, client: Client];
+  /** A PINGREQ was answered. */
   ping: [packet: PingreqPacket, client: Client];
+  /** A client has subscribed. */
   subscribe: [subscriptions: Subscription[], client: Client];
+  /** A client has unsubscribed. */
   unsubscribe: [unsubscriptions: string[], client: Client];
+  /** A CONNACK was sent. */
   connackSent: [packet: ConnackPacket, client: Client];
+  /** The broker has closed. */
   closed: [];
+  /** An error that has no caller. */
   error: [error: Error];
 }
 
 /** The events of `Client`, with the arguments of their listeners. */
 export interface ClientEvents {
+  /** The client was accepted, and its CONNACK was sent. */
   connected: [];
+  /** An error of the client. */
   error: [error: Error];
 }
 

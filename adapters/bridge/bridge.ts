@@ -23,6 +23,7 @@ import { TopicMap } from './topics.ts';
 
 /** Forwards messages between a broker and another MQTT server. */
 export class Bridge {
+  /** The name of the bridge. */
   readonly name: string;
   readonly #broker: Broker;
   readonly #access: BridgeAccess;

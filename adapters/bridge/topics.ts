@@ -18,7 +18,9 @@ export interface BridgeTopics {
 export interface BridgeTopic {
   /** The topic filter of the subscription at the source side. */
   readonly subscription: string;
+  /** The maximum QoS of forwarded messages. */
   readonly qos: QoS;
+  /** True if the retain flag is kept. */
   readonly retain: boolean;
   /** The prefix to remove. */
   readonly from: string;

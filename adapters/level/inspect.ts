@@ -9,7 +9,10 @@ import type { FolderReport } from './inspection.ts';
  */
 export async function inspectFolder(
   folder: string,
-  options: { readonly verify?: boolean } = {}
+  options: {
+    /** Verify the checksums of a closed folder. Default: true. */
+    readonly verify?: boolean;
+  } = {}
 ): Promise<FolderReport> {
   // It shares modules with the broker, which `embermq/level` does not load.
   const { inspect } = await import('./inspection.ts');

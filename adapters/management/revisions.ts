@@ -2,6 +2,7 @@ import type { BannedKind } from '../../lib/index.ts';
 
 /** The revisions of the management interface. */
 export const REVISIONS = ['earlier', 'later', 'hosted'] as const satisfies readonly RevisionName[];
+/** The name of a revision of the interface. */
 export type RevisionName = 'earlier' | 'later' | 'hosted';
 
 /** The revisions with connections and sessions. */

@@ -4,10 +4,13 @@ import type { Alarms, BrokerEvents, Clock, TransportInfo } from '../../lib/index
 
 /** The settings of a zone that a listener needs. */
 export interface ZoneSizes {
+  /** Maximum size of a packet, in bytes. */
   readonly maxPacketSize: number;
+  /** Maximum number of bytes until the CONNECT is accepted. */
   readonly maxConnectSize: number;
   /** Milliseconds from accept until CONNACK, and until the first byte of MQTT. */
   readonly connectTimeout: number;
+  /** Milliseconds from accept until the first byte of MQTT. */
   readonly idleTimeout: number;
 }
 

@@ -56,6 +56,7 @@ const OPTIONS = { ...LIMITS, requireHostHeader: false };
 
 /** Handlers of requests and of upgrade requests, such as the result of `dashboard`. */
 export interface HttpHandlers {
+  /** Answers requests. */
   readonly node: RequestListener;
   /** Takes an upgrade request. Returns false if it is for another path: it is then answered with 404. */
   readonly handleUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;

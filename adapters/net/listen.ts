@@ -11,7 +11,14 @@ import type { WebSocketSettings } from './websocket.ts';
  * Options of `listen`: a port, optionally with `tls` and `ws`, or the path of a Unix socket. With `ws`, `path` is the path of the URL.
  */
 export type ListenOptions =
-  | (TcpOptions & { tls?: TlsSettings; ws?: boolean | WebSocketSettings; path?: string })
+  | (TcpOptions & {
+      /** Settings of TLS. Default: no TLS. */
+      tls?: TlsSettings;
+      /** MQTT over WebSocket: `true`, or its settings. Default: false, plain TCP. */
+      ws?: boolean | WebSocketSettings;
+      /** With `ws`, the path of the URL. Default: `/mqtt`. */
+      path?: string;
+    })
   | UnixOptions;
 
 /**
@@ -87,6 +94,7 @@ export class AppListener implements Listener {
     return this.#listener.info();
   }
 
+  /** Close the listener, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -123,10 +131,12 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
     return this.#opened.then(opened, failed);
   }
 
+  /** See `Promise.catch`. Rejects if the listener could not be opened. */
   catch<B = never>(failed?: ((reason: BrokerError) => B | PromiseLike<B>) | null): Promise<Listener | B> {
     return this.then(undefined, failed);
   }
 
+  /** See `Promise.finally`. */
   finally(run?: (() => void) | null): Promise<Listener> {
     this.#isAwaited = true;
     return this.#opened.finally(run);

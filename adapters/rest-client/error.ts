@@ -2,7 +2,9 @@
 export interface ErrorFacts {
   /** HTTP status. */
   readonly status?: number | undefined;
+  /** The code of the answer; undefined if it has none. */
   readonly code?: number | undefined;
+  /** The error that has caused this one. */
   readonly cause?: unknown;
 }
 

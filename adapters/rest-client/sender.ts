@@ -7,14 +7,24 @@ export interface AnyRequest {
    * Values of the parameters in braces, which are encoded. Empty values, `.` and `..` cannot be sent and are refused.
    */
   readonly params?: Readonly<Record<string, string>>;
+  /** The parameters of the query; undefined ones are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** The body, sent as JSON. Default: none. */
   readonly body?: unknown;
+  /** Aborts the request. */
   readonly signal?: AbortSignal | undefined;
+  /** Time for the whole request, in milliseconds. Default: that of the client. */
   readonly timeoutMs?: number | undefined;
 }
 
 /** A function that sends requests. */
-export type SendFetch = (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
+export type SendFetch = (
+  request: Request,
+  init: {
+    /** Aborts the request. */
+    readonly signal: AbortSignal;
+  }
+) => Promise<Response>;
 
 /** Options of a `RequestSender`. */
 export interface SenderOptions {

@@ -29,10 +29,19 @@ export interface Call {
 }
 
 /** The body of a request: its text, or the value from a body parser of the host app. */
-export type Body = { readonly text: string } | { readonly value: unknown };
+export type Body =
+  | {
+      /** The text. */
+      readonly text: string;
+    }
+  | {
+      /** The value. */
+      readonly value: unknown;
+    };
 
 /** Limits of a request body. */
 export interface BodyLimits {
+  /** Maximum size in bytes. */
   readonly maxBytes: number;
   /** Time for reading the body, in milliseconds. */
   readonly timeoutMs: number;
@@ -40,7 +49,9 @@ export interface BodyLimits {
 
 /** The answer to a call. */
 export interface Answer {
+  /** The HTTP status. */
   readonly status: number;
+  /** The headers. */
   readonly headers: Readonly<Record<string, string>>;
   /** The text, its bytes, or its parts in order. Each part is written before the next one is produced. */
   readonly body: string | Uint8Array<ArrayBuffer> | AsyncIterable<string>;

@@ -37,7 +37,10 @@ export interface Caller {
 export type CredentialFunction = (
   id: string,
   secret: string,
-  facts: { readonly remoteAddress: string | undefined }
+  facts: {
+    /** The IP address of the caller; undefined: it is not known. */
+    readonly remoteAddress: string | undefined;
+  }
 ) => Awaitable<boolean | Scope>;
 
 /**

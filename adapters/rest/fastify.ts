@@ -7,15 +7,21 @@ import { send } from './send.ts';
 
 /** The part of a Fastify request that is used. */
 export interface FastifyRequest {
+  /** The request of Node. */
   readonly raw: IncomingMessage;
+  /** The body, as a parser has left it. */
   readonly body: unknown;
 }
 
 /** The part of a Fastify reply that is used. */
 export interface FastifyReply {
+  /** The answer of Node. */
   readonly raw: ServerResponse;
+  /** The headers that were set. */
   getHeaders(): Readonly<Record<string, number | string | string[] | undefined>>;
+  /** Keep Fastify from answering. */
   hijack(): unknown;
+  /** Answer with 404. */
   callNotFound(): unknown;
 }
 
@@ -23,11 +29,14 @@ export interface FastifyReply {
 export interface FastifyInstance {
   /** The path below which the plugin is registered. */
   readonly prefix: string;
+  /** Remove the parsers of bodies. */
   removeAllContentTypeParsers(): unknown;
+  /** Add a parser of bodies. */
   addContentTypeParser(
     type: string,
     parser: (request: never, payload: IncomingMessage, done: (error: Error | null, body?: unknown) => void) => void
   ): unknown;
+  /** Add a route for all methods. */
   all(path: string, handler: (request: FastifyRequest, reply: FastifyReply) => void): unknown;
 }
 

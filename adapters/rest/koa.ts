@@ -6,7 +6,9 @@ import { send } from './send.ts';
 
 /** The part of a Koa context that is used. */
 export interface KoaContext {
+  /** The request of Node. */
   readonly req: IncomingMessage;
+  /** The answer of Node. */
   readonly res: ServerResponse;
   /** The URL before a router has shortened the path. */
   readonly originalUrl: string;

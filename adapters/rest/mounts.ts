@@ -13,13 +13,17 @@ import { type NodeHandler, toNode } from './node.ts';
  */
 export type MountedFetch = <R = never>(
   request: Request,
-  facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
+  facts?: FetchFacts & {
+    /** Answers other requests. Default: they get 404. */
+    readonly next?: (() => R | Promise<R>) | undefined;
+  }
 ) => Promise<Response | R>;
 
 /** A mountable service, in the forms for different servers. */
 export interface HttpMounts {
   /** A handler of node:http, and a middleware of Express and Connect. */
   readonly node: NodeHandler;
+  /** A handler for servers that use the Fetch API: Hono, Bun, Deno, Next. */
   readonly fetch: MountedFetch;
   /** A plugin of Fastify: `app.register(api.fastify)`. */
   readonly fastify: FastifyPlugin;

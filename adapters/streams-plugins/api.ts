@@ -18,6 +18,7 @@ export interface PluginInput {
 
 /** An installed plugin. */
 export interface PluginDescription {
+  /** The name of the plugin. */
   readonly name: string;
   /**
    * The version in the name of the library: `1.0.0` of `Random@v1.0.0.so`; '' if it has none; `$deleted` after a
@@ -30,6 +31,7 @@ export interface PluginDescription {
 
 /** A function of a plugin. */
 export interface PluginFunction {
+  /** The name of the function. */
   readonly name: string;
   /** The name of the plugin. */
   readonly plugin: string;
@@ -52,6 +54,7 @@ export type ScriptDescription = Required<ScriptInput>;
 
 /** The number of calls of a function in JavaScript that limits have ended, since the start of the process. */
 export interface ScriptCounters {
+  /** Calls of the function. */
   readonly calls: number;
   /** Calls that took longer than `scriptTime`. */
   readonly timeouts: number;
@@ -123,7 +126,14 @@ export interface PluginsApi {
    * again
    * @throws NotFound PLUGIN_NOT_FOUND (`invalid name x: not exist`); StateError PLUGIN_DELETED: it is already deleted
    */
-  delete(type: PluginType, name: string, options?: { readonly restart?: boolean }): Promise<void>;
+  delete(
+    type: PluginType,
+    name: string,
+    options?: {
+      /** Stop the stream service, so that the plugin is no longer active. Default false. */
+      readonly restart?: boolean;
+    }
+  ): Promise<void>;
   /** The functions of plugins, sorted by name. */
   udfs(): Promise<string[]>;
   /** @throws NotFound FUNCTION_NOT_FOUND (`not found`) */

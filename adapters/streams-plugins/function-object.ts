@@ -19,7 +19,14 @@ export interface PluginFunctionObject {
    * the values of the rows
    * @returns the result, synchronously
    */
-  exec(args: unknown[], context: { readonly ruleId: string }): unknown;
+  exec(
+    args: unknown[],
+    context: {
+      /** The id of the rule. */
+      readonly ruleId: string;
+    }
+  ): unknown;
+  /** True, or a function that returns true, for an aggregate. Default false. */
   readonly isAggregate?: boolean | (() => boolean);
 }
 

@@ -3,8 +3,11 @@ import { type Clock, type Duration, InvalidInput, type Size, type StreamsApi } f
 
 /** The part of the broker that plugins use; implemented by `Broker`. */
 export interface PluginsHost {
+  /** The version of the broker. */
   readonly version: string;
+  /** The clock of the broker. */
   readonly clock: Clock;
+  /** The stream service. */
   readonly streams: Pick<
     StreamsApi,
     'isRunning' | 'createFunction' | 'createSource' | 'createSink' | 'deleteType' | 'beforeStart' | 'stop'
@@ -43,7 +46,12 @@ export interface PluginOptions {
    */
   exitOnPluginDrop?: boolean;
   /** Called when a plugin was deleted with `restart` and the stream service has stopped. */
-  onStop?: (plugin: { readonly type: string; readonly name: string }) => void;
+  onStop?: (plugin: {
+    /** The type of the plugin. */
+    readonly type: string;
+    /** The name of the plugin. */
+    readonly name: string;
+  }) => void;
   /**
    * Receives the arguments of `log()` in functions in JavaScript, and the reasons why an archive cannot be read, which
    * are not sent to callers. Default: discarded.

@@ -110,7 +110,11 @@ export class StreamPlugins implements PluginsApi {
     return this.get(type, name);
   }
 
-  async delete(type: PluginType, name: string, { restart = false } = {}): Promise<void> {
+  async delete(
+    type: PluginType,
+    name: string,
+    { restart = false }: Parameters<PluginsApi['delete']>[2] = {}
+  ): Promise<void> {
     checkType(type);
     await this.#changes.run(async () => {
       const record = this.#record(type, name);

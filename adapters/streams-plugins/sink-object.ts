@@ -4,7 +4,9 @@ import { instance, type PluginPlace } from './library.ts';
 
 /** The context in which a sink of a plugin is opened. */
 export interface PluginSinkContext extends PluginPlace {
+  /** The id of the rule. */
   readonly ruleId: string;
+  /** Folder for files of the stream service; undefined if there is none. */
   readonly dataDir: string | undefined;
 }
 
@@ -15,6 +17,7 @@ export interface PluginSinkContext extends PluginPlace {
 export interface PluginSink {
   /** @throws the reason why these properties cannot be used */
   configure?(properties: Record<string, unknown>): Awaitable<void>;
+  /** Begin to accept outputs. */
   open?(context: PluginSinkContext): Awaitable<void>;
   /**
    * Send an output. It has failed if this throws or rejects.
@@ -22,6 +25,7 @@ export interface PluginSink {
    * @param item the same with its bytes
    */
   collect(value: unknown, item: SinkItem): Awaitable<void>;
+  /** Release everything. */
   close?(): Awaitable<void>;
 }
 

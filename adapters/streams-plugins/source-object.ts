@@ -6,6 +6,7 @@ import { instance, type PluginPlace } from './library.ts';
 export interface PluginSourceContext extends PluginPlace {
   /** Name of the stream. */
   readonly stream: string;
+  /** Folder for files of the stream service; undefined if there is none. */
   readonly dataDir: string | undefined;
   /** Report an item that could not be read. */
   fail(error: unknown): void;
@@ -26,6 +27,7 @@ export interface PluginSource {
   configure?(datasource: string, properties: Record<string, unknown>): Awaitable<void>;
   /** Start producing rows. The result is not awaited: it may be a loop that runs until `close`. */
   open(context: PluginSourceContext, consumer: Consumer): unknown;
+  /** Stop producing rows, and release everything. */
   close?(): Awaitable<void>;
 }
 

@@ -71,6 +71,7 @@ interface Use {
  * ```
  */
 export class StreamsPort {
+  /** The prefixes of paths: none. */
   readonly prefixes = [''];
   readonly #settings: FieldValues<typeof PORT_OPTIONS>;
   readonly #uses = new Map<PortUser, Use>();

@@ -4,7 +4,9 @@ import { createTestBroker } from './kit.ts';
 
 /** The hooks of a test runner: those of Vitest, Jest, node:test, Mocha and the like. */
 export interface TestHooks {
+  /** Registers a function that runs before each test. */
   beforeEach(run: () => Promise<void>): unknown;
+  /** Registers a function that runs after each test. */
   afterEach(run: () => Promise<void>): unknown;
 }
 

@@ -12,7 +12,10 @@ import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
 import { checkRules, translated, type WebhookRule } from './rules.ts';
 
 /** The body for an event, as returned by JSON.parse. */
-export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action: string };
+export type WebhookBody = Readonly<Record<string, unknown>> & {
+  /** The event, such as `client_connected`. */
+  readonly action: string;
+};
 
 /**
  * Options of `webhook`. One of `url` and `onEvent` is needed. The documented settings `web.hook.api.url`, `web.hook.encode_payload` and
@@ -52,6 +55,7 @@ export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' 
 
 /** The key that signs requests. */
 export interface SigningKey {
+  /** The bytes of the key. */
   readonly bytes: Buffer;
 }
 

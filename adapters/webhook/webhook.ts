@@ -22,6 +22,7 @@ const REPORT_MS = 60_000;
 
 /** Sends events of a broker to a web server, or to a function of the app. */
 export class Webhook {
+  /** The name of the webhook. */
   readonly name: string;
   readonly #broker: Broker;
   readonly #settings: WebhookSettings;

@@ -80,6 +80,7 @@ export interface SourceState {
   readonly name: string;
   /** The decisions that the source takes part in. */
   readonly provides: readonly ('authentication' | 'authorization')[];
+  /** True if it is asked. */
   readonly isStarted: boolean;
 }
 

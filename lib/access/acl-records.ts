@@ -12,10 +12,20 @@ import { checkRule, ReadAccessRule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
 
 /** The clients to which a record applies. */
-export type AclSubject = { readonly clientId: string } | { readonly username: string } | 'all';
+export type AclSubject =
+  | {
+      /** The client id. */
+      readonly clientId: string;
+    }
+  | {
+      /** The user name. */
+      readonly username: string;
+    }
+  | 'all';
 
 /** An access rule that is set at run time, with one topic filter and at most one of client id and user name. */
 export interface AclRecord extends Pick<AccessRule, 'access' | 'clientId' | 'username' | 'exact'> {
+  /** The topic filter. */
   readonly topic: string;
   /** `subpub` is another spelling of `pubsub`. */
   readonly action: 'publish' | 'subscribe' | 'pubsub' | 'subpub';

@@ -13,8 +13,11 @@ import type { Secrets } from './secrets.ts';
 
 /** An application that may use the management interface. */
 export interface Application {
+  /** The id, which is the user name of its requests. */
   readonly id: string;
+  /** A name for people. */
   readonly name: string;
+  /** A description for people. */
   readonly description: string;
   /** False: requests of the application are refused. */
   readonly isEnabled: boolean;
@@ -24,7 +27,9 @@ export interface Application {
 
 /** An application with the hash of its secret. */
 export interface ExportedApplication extends Omit<Application, 'expiresAt'> {
+  /** The hash of its secret. */
   readonly hash: string;
+  /** Time from which its requests are refused, in milliseconds since 1970. Absent: never. */
   readonly expiresAt?: number;
 }
 
@@ -114,7 +119,10 @@ export class Applications implements Iterable<Application> {
    * @returns its secret, which cannot be read later
    * @throws StateError RECORD_EXISTS; InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN
    */
-  async create(input: ApplicationInput): Promise<{ readonly secret: string }> {
+  async create(input: ApplicationInput): Promise<{
+    /** The secret, which cannot be read later. */
+    readonly secret: string;
+  }> {
     checkObject(input, 'application');
     checkNames(input, ['id', 'secret', ...CHANGE_NAMES], 'an application');
     const { id, secret = randomSecret(), ...change } = input;
@@ -132,7 +140,10 @@ export class Applications implements Iterable<Application> {
   }
 
   /** @deprecated Use `create`. */
-  add(input: ApplicationInput): Promise<{ readonly secret: string }> {
+  add(input: ApplicationInput): Promise<{
+    /** The secret, which cannot be read later. */
+    readonly secret: string;
+  }> {
     return this.create(input);
   }
 

@@ -15,7 +15,9 @@ import type { Subject } from './rule.ts';
 
 /** The input of `broker.access.banned.add`: `kind` and `who`, and any of the other properties. */
 export interface BanInput extends Pick<Ban, 'kind' | 'who'> {
+  /** The author of the ban. Default: `user`. */
   readonly by?: string | undefined;
+  /** The reason, for people. Default: none. */
   readonly reason?: string | undefined;
   /** Details of the reason. */
   readonly description?: string | undefined;
@@ -117,7 +119,12 @@ export class BannedClients implements Iterable<Ban> {
    * @returns the ban, with the number of connections that the option `banDisconnects` has ended for it
    * @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set`
    */
-  async create(input: BanInput): Promise<Ban & { readonly disconnected: number }> {
+  async create(input: BanInput): Promise<
+    Ban & {
+      /** Number of connections that were ended. */
+      readonly disconnected: number;
+    }
+  > {
     const now = this.#services.clock.now();
     const { kind, who } = input;
     checkBan(input);
@@ -175,9 +182,15 @@ export class BannedClients implements Iterable<Ban> {
     username,
     transportInfo
   }: {
+    /** The client id. */
     readonly clientId: string;
+    /** The user name; undefined if there is none. */
     readonly username: string | undefined;
-    readonly transportInfo: { readonly remoteAddress?: string | undefined };
+    /** The facts of its connection. */
+    readonly transportInfo: {
+      /** The IP address; undefined: it is not known. */
+      readonly remoteAddress?: string | undefined;
+    };
   }): Ban | undefined {
     if (this.#table.size === 0) return undefined;
     const byName =

@@ -12,11 +12,13 @@ import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scram
 
 /** The exported form of a credential. A weak password can be guessed from its hashes. */
 export interface ExportedCredential {
+  /** The client id or the user name. */
   readonly name: string;
   /** Hexadecimal, 4 bytes. */
   readonly salt: string;
   /** Hexadecimal SHA-256 of salt and password. */
   readonly hash: string;
+  /** The client is exempt from access control. Absent: it is not. */
   readonly isSuperuser?: true;
   /** SCRAM credentials: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`. */
   readonly scram: readonly string[];
@@ -36,6 +38,7 @@ interface RecordTable extends NumberedTable<StoredCredential> {
 
 /** A credential, as lists and look-ups return it. */
 export interface CredentialRecord {
+  /** The client id or the user name. */
   readonly name: string;
   /**
    * SHA-256 of salt and password in hexadecimal, without the salt. This is the form of the documented interface; it resists guessing less

@@ -10,6 +10,7 @@ import type { Secrets } from './secrets.ts';
 
 /** A user of the management interface or the console. */
 export interface ManagementUser {
+  /** The name, with which it logs in. */
   readonly name: string;
   /** Free text; `administrator` gives the role of that name. */
   readonly tags: string;
@@ -19,13 +20,17 @@ export interface ManagementUser {
 
 /** A user with the hash of its password. */
 export interface ExportedUser {
+  /** The name. */
   readonly name: string;
+  /** The hash of its password. */
   readonly hash: string;
+  /** Free text; `administrator` gives the role of that name. */
   readonly tags: string;
 }
 
 /** A change of a user after which its earlier logins must not be used. */
 export interface UserChange {
+  /** The name of the user. */
   readonly name: string;
   /** `user`: it was created or deleted. If the password and the role have changed, `password`. */
   readonly what: 'user' | 'password' | 'role';

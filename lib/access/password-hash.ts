@@ -72,7 +72,9 @@ const FORMATS: readonly {
 
 /** Functions for the formats that need a package. */
 export interface ForeignChecks {
+  /** Checks hashes of bcrypt. Absent: they are not supported. */
   readonly bcrypt?: ForeignCheck | undefined;
+  /** Checks hashes of Argon2. Absent: they are not supported. */
   readonly argon2?: ForeignCheck | undefined;
 }
 

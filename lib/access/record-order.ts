@@ -24,6 +24,7 @@ export interface NumberedTable<R extends Numbered> extends Iterable<readonly [ke
 export interface ListPart {
   /** Number of records to skip. */
   readonly skip: number;
+  /** Maximum number of records of the part. */
   readonly limit: number;
 }
 

@@ -13,7 +13,15 @@ import {
 export type ScramLookup = (
   username: string,
   method: ScramMethod
-) => { readonly credentials: ScramCredentials; readonly isSuperuser: boolean } | 'none' | undefined;
+) =>
+  | {
+      /** The credentials of the method. */
+      readonly credentials: ScramCredentials;
+      /** The client is exempt from access control. */
+      readonly isSuperuser: boolean;
+    }
+  | 'none'
+  | undefined;
 
 /** An exchange in progress, as it is kept in the state of the request. */
 interface Progress {

@@ -22,10 +22,15 @@ export const SCRAM_METHODS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha5
 
 /** The data that a server stores of a password for one method (RFC 5802). The password cannot be computed from it. */
 export interface ScramCredentials {
+  /** The method. */
   readonly method: ScramMethod;
+  /** The salt of the password. */
   readonly salt: Buffer;
+  /** The number of iterations of PBKDF2. */
   readonly iterations: number;
+  /** StoredKey, with which the proof of a client is checked. */
   readonly storedKey: Buffer;
+  /** ServerKey, with which the server proves that it knows the credentials. */
   readonly serverKey: Buffer;
 }
 

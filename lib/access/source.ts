@@ -7,7 +7,9 @@ import type { ClientInfo } from '../records/client.ts';
 
 /** A question to a source about the rights of a client. */
 export interface AuthorizeRequest<Data = unknown> {
+  /** The client. */
   readonly client: ClientInfo<Data>;
+  /** The requested operation. */
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, without a share prefix. */
   readonly topic: string;
@@ -26,6 +28,7 @@ export interface AuthorizeRequest<Data = unknown> {
 
 /** The services that the broker offers to a source. */
 export interface SourceContext {
+  /** The clock of the broker. */
   readonly clock: Clock;
   /** Replace the access rules that the broker holds for this source. @throws InvalidInput as `rulesOf` */
   setRules(rules: readonly AccessRule[]): void;
@@ -92,7 +95,9 @@ export interface AuthSource<Data = unknown> {
 
 /** A user of `users`. */
 export interface UserInput {
+  /** The user name. */
   readonly username: string;
+  /** The password, in clear text. */
   readonly password: string;
   /** Exempt the client from access control. Default false. */
   readonly isSuperuser?: boolean;

@@ -57,6 +57,7 @@ export interface Chart<S extends Charted> {
 export interface ChartHost<S extends Charted, A extends object> {
   /** The field of context and input of the machine that contains the object with the actions. */
   readonly key: string;
+  /** The object with the actions and guards. */
   actionsOf(subject: S): A;
   /** See `ActorRef.id`. */
   idOf(subject: S): string;
@@ -71,7 +72,9 @@ export interface ChartHost<S extends Charted, A extends object> {
 
 /** The chart of an object that has no field for the state. */
 export class ChartRun<A extends object, Name extends string = string> extends Charted<Name> {
+  /** See `ActorRef.id`. */
   readonly id: string;
+  /** The object with the actions and guards. */
   readonly actions: A;
   readonly #chart: Chart<ChartRun<A, Name>>;
 
@@ -89,6 +92,7 @@ export class ChartRun<A extends object, Name extends string = string> extends Ch
     return this.#chart.actorOf(this);
   }
 
+  /** Take an event, now or after the current transition. */
   send(type: string): void {
     this.#chart.send(this, type);
   }

@@ -5,7 +5,14 @@ export class BrokerError extends Error {
   /** Stable identifier in upper case, for example `TOPIC_FILTER_INVALID`. */
   readonly code: string;
 
-  constructor(code: string, message: string, options?: { cause?: unknown }) {
+  constructor(
+    code: string,
+    message: string,
+    options?: {
+      /** The error that has caused this one. */
+      cause?: unknown;
+    }
+  ) {
     super(message, options);
     this.code = code;
     this.name = new.target.name;

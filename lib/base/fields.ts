@@ -30,9 +30,11 @@ export type FieldType =
 
 /** A named value: an option, a flag, a property of a source or a sink, or a parameter of an action or a resource. */
 export interface Field<T = unknown> {
+  /** The way in which a value is read. */
   readonly type: FieldType;
   /** Description of the field and of its special values. Pages, `embermq help options` and interfaces show this text. */
   readonly about: string;
+  /** The value if none is given. */
   readonly default?: T;
   /** Set if a value must be given. A `default` is then only an example. */
   readonly required?: boolean;
@@ -51,6 +53,7 @@ export interface Field<T = unknown> {
     | 'filters'
     | 'sessions'
     | 'alarms';
+  /** The minimum of a number. */
   readonly min?: number;
   /** The maximum. For the type `string`: bytes of UTF-8. */
   readonly max?: number;
@@ -72,7 +75,12 @@ export interface Field<T = unknown> {
    */
   readonly isTemplate?: true | 'url';
   /** The minimum of a change at run time, if it is greater than `min`, and the reason. It does not apply to 0 where that is allowed. */
-  readonly leastChange?: { readonly min: number; readonly why: string };
+  readonly leastChange?: {
+    /** The minimum of a change. */
+    readonly min: number;
+    /** The reason, as the end of a sentence. */
+    readonly why: string;
+  };
   /**
    * Time at which a change at run time takes effect: at once, or for connections that are accepted from then on. Default: for an option of
    * a zone `next connection`; any other option is fixed when its object is created.
@@ -83,14 +91,21 @@ export interface Field<T = unknown> {
   /** Title in a form. */
   readonly title?: string;
   /** `title` and `about` in Chinese, for forms that the documented interface shows in two languages. */
-  readonly zh?: { readonly title: string; readonly about: string };
+  readonly zh?: {
+    /** The title in Chinese. */
+    readonly title: string;
+    /** The description in Chinese. */
+    readonly about: string;
+  };
   /** Position in a form. Default: the position in the table, from 1. */
   readonly order?: number;
+  /** The kind of input in a form. Default: as the type requires. */
   readonly input?: 'textarea' | 'password' | 'file';
 }
 
 /** A field with a default. */
 export interface Defaulted<V> extends Field<V> {
+  /** The value if none is given. */
   readonly default: V;
 }
 
@@ -111,31 +126,46 @@ export function field<V>(
 
 /** A string for display, in the languages of the documented interface. */
 export interface Localized {
+  /** In English. */
   readonly en: string;
+  /** In Chinese. */
   readonly zh: string;
 }
 
 /** @deprecated Use `Field`. */
 export type OptionRow<T = unknown> = Omit<Field<T>, 'type' | 'default' | 'choices'> & {
+  /** The value if none is given. */
   readonly default: T;
+  /** The way in which a value is read. */
   readonly kind: Exclude<FieldType, 'string' | 'array' | 'any'> | 'text';
+  /** The permitted values. */
   readonly choices?: readonly string[];
 };
 /** @deprecated Use `FieldTable`. */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 /** @deprecated Use `Field`. */
-export type PropertyRow = Field & { readonly range?: readonly [least: number, greatest: number] };
+export type PropertyRow = Field & {
+  /** The minimum and the maximum. */
+  readonly range?: readonly [least: number, greatest: number];
+};
 /** @deprecated Use `FieldTable`. */
 export type PropertyTable = Readonly<Record<string, PropertyRow>>;
 
 /** A parameter in the form of the documented interface, in which lists of actions and of resource types show it. */
 export type DocumentedParam = Omit<Field, 'type' | 'about' | 'title' | 'items'> & {
+  /** The type of the value in JSON. */
   readonly type: JsonType | 'float';
+  /** The title. */
   readonly title: Localized;
+  /** The description. */
   readonly description: Localized;
+  /** The permitted values. Absent: any. */
   readonly enum?: readonly unknown[];
+  /** The minimum and the maximum. Absent: no limits. */
   readonly range?: readonly [number, number];
+  /** The parameters of an object. */
   readonly schema?: ParamTable;
+  /** The elements of an array. */
   readonly items?: object;
 };
 export type ParamTable = Readonly<Record<string, DocumentedParam>>;
@@ -230,7 +260,9 @@ export function jsonTypeOf({ type }: Field): JsonType {
 
 /** An amount, such as messages or bytes, per period of time. */
 export interface Rate {
+  /** The amount in one period. */
   readonly amount: number;
+  /** The period in milliseconds. */
   readonly perMs: number;
 }
 

@@ -7,8 +7,11 @@ const MAX_HELD = 100;
 
 /** The owner of the places that newcomers wait for. */
 interface NewcomerHost<T> {
+  /** Check whether there is a place. */
   hasRoom(newcomer: T): boolean;
+  /** Serve a newcomer that has a place. */
   serve(newcomer: T): void;
+  /** Refuse a newcomer that has waited too long. */
   refuse(newcomer: T): void;
 }
 
@@ -30,6 +33,7 @@ export class Newcomers<T extends object> {
     this.#host = host;
   }
 
+  /** Check whether a newcomer waits. */
   has(newcomer: T): boolean {
     return this.#held.has(newcomer);
   }

@@ -189,14 +189,17 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     return this.#host.key;
   }
 
+  /** See `ActorRef.id`. */
   idOf(subject: S): string {
     return this.#host.idOf(subject);
   }
 
+  /** The methods that users call to cause events, for the error of `ActorRef.send`. */
   methodsFor(id: string): string {
     return this.#host.methodsFor(id);
   }
 
+  /** The snapshot of an object. */
   snapshotOf(subject: S): ActorSnapshot {
     const state = subject.at as State;
     const { origin } = state;

@@ -23,8 +23,11 @@ export interface ActorLogic<S extends Charted> {
   readonly key: string;
   /** See `ActorRef.logic`. */
   readonly machine: object;
+  /** See `ActorRef.id`. */
   idOf(subject: S): string;
+  /** The snapshot of an object. */
   snapshotOf(subject: S): ActorSnapshot;
+  /** The methods that users call to cause events, for the error of `ActorRef.send`. */
   methodsFor(id: string): string;
 }
 
@@ -42,8 +45,8 @@ const NO_SUBSCRIPTION: ActorSubscription = { unsubscribe: NOTHING };
  * actor costs nothing here.
  */
 export class ReplayedActors implements ActorSystem {
-  readonly scheduler = { schedule: NOTHING, cancel: NOTHING, cancelAll: NOTHING };
-  readonly _clock = { setTimeout: NOTHING, clearTimeout: NOTHING };
+  readonly scheduler: ActorSystem['scheduler'] = { schedule: NOTHING, cancel: NOTHING, cancelAll: NOTHING };
+  readonly _clock: ActorSystem['_clock'] = { setTimeout: NOTHING, clearTimeout: NOTHING };
   readonly #onError: (error: unknown) => void;
   readonly #entries = new WeakMap<Charted, Entry>();
   /** The actors that have observers. */
@@ -74,7 +77,7 @@ export class ReplayedActors implements ActorSystem {
     return { unsubscribe: () => void this.#inspectors.delete(inspector) };
   }
 
-  getSnapshot(): { readonly _scheduledEvents: Record<string, never> } {
+  getSnapshot(): ReturnType<ActorSystem['getSnapshot']> {
     return { _scheduledEvents: {} };
   }
 
@@ -84,10 +87,12 @@ export class ReplayedActors implements ActorSystem {
 
   // ---------------------------------------------------------------------------------------------------------------- actors
 
+  /** True if there is an observer of all transitions. */
   get isInspected(): boolean {
     return this.#inspectors.size > 0;
   }
 
+  /** The actor of an object, which is created if it does not exist. */
   of<S extends Charted>(logic: ActorLogic<S>, subject: S): ReplayedActor {
     const entry = this.#entries.get(subject);
     const present = entry?.actor.deref();
@@ -143,6 +148,7 @@ export class ReplayedActors implements ActorSystem {
 
 /** An actor for observers. The state is that of the subject. */
 export class ReplayedActor implements ActorRef {
+  /** The actor itself, for libraries that observe it. */
   declare readonly [Symbol.observable]: () => this;
   readonly sessionId: string;
   readonly system: ReplayedActors;
@@ -252,7 +258,7 @@ export class ReplayedActor implements ActorRef {
     throw this.#closed('cannot be stopped from outside');
   }
 
-  toJSON(): { readonly xstate$$type: 1; readonly id: string } {
+  toJSON(): ReturnType<ActorRef['toJSON']> {
     return { xstate$$type: 1, id: this.id };
   }
 

@@ -12,9 +12,23 @@ export interface BrokerActions {
 
 /** The events of the state chart of the broker. */
 export type BrokerEvent =
-  | { type: 'start' }
-  | { type: 'started' }
-  /** The start failed: the store or a listener could not be opened. */
-  | { type: 'failed' }
-  | { type: 'stop' }
-  | { type: 'stopped' };
+  | {
+      /** `broker.start` was called. */
+      type: 'start';
+    }
+  | {
+      /** The store and the listeners are open. */
+      type: 'started';
+    }
+  | {
+      /** The start failed: the store or a listener could not be opened. */
+      type: 'failed';
+    }
+  | {
+      /** `broker.stop` was called. */
+      type: 'stop';
+    }
+  | {
+      /** The stop is complete. */
+      type: 'stopped';
+    };

@@ -32,7 +32,9 @@ const MAX_ERRORS = 20;
 
 /** A feature, with whether it is started. */
 export interface ExportedFeature {
+  /** The name of the feature, for example `retainer`. */
   readonly name: string;
+  /** True if it is started. */
   readonly isStarted: boolean;
 }
 
@@ -46,6 +48,7 @@ export interface ExportedSetting {
 
 /** A source of authentication or of access rules that is stopped. */
 export interface ExportedStoppedSource {
+  /** The name of the source. */
   readonly name: string;
 }
 
@@ -65,6 +68,7 @@ export interface ConfigurationSections {
   readonly applications?: readonly ExportedApplication[];
   /** Users of the management interface with hashes of their passwords. */
   readonly users?: readonly ExportedUser[];
+  /** The features, and whether each is started. */
   readonly features?: readonly ExportedFeature[];
   /** Options that were set at run time. They are changed together, or not at all. */
   readonly settings?: readonly ExportedSetting[];
@@ -81,12 +85,15 @@ export interface ConfigurationSections {
  * passwords of resources and those in parameters of actions in clear text.
  */
 export interface ConfigurationDocument {
+  /** Identifies the kind of document. */
   readonly format: 'embermq-configuration';
+  /** The version of the format. */
   readonly version: number;
   /** Name of the node. */
   readonly node: string;
   /** In milliseconds since 1970. */
   readonly exportedAt: number;
+  /** The entries by section. */
   readonly sections: ConfigurationSections;
 }
 
@@ -104,14 +111,17 @@ export interface ImportedSection {
 
 /** An entry that could not be changed. */
 export interface ImportError {
+  /** The section of the entry. */
   readonly section: string;
   /** The identity of the entry: a name, an id. */
   readonly entry: string;
+  /** The reason, for people. */
   readonly message: string;
 }
 
 /** The result of an import. */
 export interface ImportResult {
+  /** The number of entries that were changed, by section. */
   readonly sections: Readonly<Record<string, ImportedSection>>;
   /** Entries whose change failed, because the store cannot be written, for example. The rest of their section was left unchanged. */
   readonly errors: readonly ImportError[];
@@ -287,7 +297,10 @@ export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<C
  */
 export async function* exportConfigurationLines<Data>(
   broker: Broker<Data>,
-  options: { readonly without?: readonly (keyof ConfigurationSections)[] } = {}
+  options: {
+    /** Names of sections that are left out. Default: none. */
+    readonly without?: readonly (keyof ConfigurationSections)[];
+  } = {}
 ): AsyncGenerator<string, undefined> {
   const names = namesWithout(options);
   yield `${JSON.stringify(headOf(broker)).slice(0, -1)},"sections":{`;
@@ -349,7 +362,10 @@ const IMPORTING = new WeakMap<object, Promise<void>>();
 export function importConfiguration<Data>(
   broker: Broker<Data>,
   document: ConfigurationDocument,
-  options: { readonly mode?: 'merge' | 'replace' } = {}
+  options: {
+    /** `merge`: add absent entries; `replace`: make the sections of the document equal to it. Default: `merge`. */
+    readonly mode?: 'merge' | 'replace';
+  } = {}
 ): Promise<ImportResult> {
   const before = IMPORTING.get(broker);
   const imported = Promise.resolve(before).then(() => importNow(broker, document, options));

@@ -2,6 +2,7 @@ import type { PublishPacket } from '../packets/types.ts';
 
 /** A message that was sent and is not completely acknowledged. */
 export interface Outgoing {
+  /** The PUBLISH, with its packet id. */
   readonly packet: PublishPacket;
   /** True if the PUBREC has arrived; the PUBREL is then resent instead of the message. */
   isReleased: boolean;

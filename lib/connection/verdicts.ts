@@ -14,9 +14,11 @@ export interface VerdictLimits {
 
 /** A verdict, as it is returned in lists. */
 export interface VerdictRecord {
+  /** The operation that was decided about. */
   readonly action: RuleAction;
   /** The topic name, or the topic filter of a subscription. */
   readonly topic: string;
+  /** The decision. */
   readonly access: 'allow' | 'deny';
   /** Age in milliseconds. */
   readonly ageMs: number;

@@ -15,9 +15,11 @@ import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** The request of a SUBSCRIBE for one topic filter, and the answer. */
 export interface SubscribeResult {
+  /** The requested topic filter, without the mount point. */
   readonly filter: string;
   /** The topic filter of the subscription, if a hook has replaced `filter`. */
   readonly grantedFilter: string | undefined;
+  /** The requested options. */
   readonly options: SubscriptionOptions;
   /** The granted QoS or, from 0x80, the reason code of the refusal, as in SUBACK. */
   readonly reasonCode: number;
@@ -25,26 +27,47 @@ export interface SubscribeResult {
 
 /** The types of the fields of events, by their names in the catalogue. */
 export interface FieldTypes<Data = unknown> {
+  /** A client. */
   readonly ClientInfo: ClientInfo<Data>;
+  /** A client, if there is one. */
   readonly 'ClientInfo | undefined': ClientInfo<Data> | undefined;
+  /** The options of a subscription. */
   readonly SubscriptionOptions: SubscriptionOptions;
+  /** The topic filters of a SUBSCRIBE, with their answers. */
   readonly 'SubscribeResult[]': readonly SubscribeResult[];
+  /** A message. */
   readonly Message: Message;
+  /** A quality of service. */
   readonly QoS: QoS;
+  /** The reason for which a connection or a session ended. */
   readonly DisconnectReason: DisconnectReason;
+  /** The reason for which a message was dropped. */
   readonly DropReason: DropReason;
+  /** An operation that needs a right. */
   readonly RuleAction: RuleAction;
+  /** A ban. */
   readonly Ban: Ban;
+  /** An alarm whose condition lasts. */
   readonly PresentAlarm: PresentAlarm;
+  /** An alarm whose condition has ended. */
   readonly PastAlarm: PastAlarm;
+  /** A listener. */
   readonly ListenerHandle: ListenerHandle;
+  /** Listeners. */
   readonly 'ListenerHandle[]': readonly ListenerHandle[];
+  /** An error. */
   readonly Error: Error;
+  /** An error, if there is one. */
   readonly 'Error | undefined': Error | undefined;
+  /** True or false. */
   readonly boolean: boolean;
+  /** A number. */
   readonly number: number;
+  /** A string. */
   readonly string: string;
+  /** A string, if there is one. */
   readonly 'string | undefined': string | undefined;
+  /** Strings, if there are any. */
   readonly 'string[] | undefined': readonly string[] | undefined;
 }
 

@@ -24,6 +24,7 @@ export type Awaitable<T> = T | PromiseLike<T>;
 
 /** The answer of a hook that refuses a connection, a message or a subscription. */
 export interface Refusal {
+  /** Refuse. */
   readonly allow: false;
   /**
    * MQTT 5.0 reason code of 0x80 or above that is allowed in the refusing packet (CONNACK, PUBACK or SUBACK). Any other
@@ -45,8 +46,11 @@ export interface Refusal {
 
 /** The argument of an authenticate hook. */
 export interface AuthenticateRequest<Data = unknown> {
+  /** The client, as its CONNECT describes it. */
   readonly client: ClientInfo<Data>;
+  /** The user name; undefined if CONNECT has none. */
   readonly username: string | undefined;
+  /** The password; undefined if CONNECT has none. */
   readonly password: Buffer | undefined;
   /** Authentication Method of MQTT 5.0; undefined if CONNECT has none. */
   readonly method: string | undefined;
@@ -67,6 +71,7 @@ export interface AuthenticateRequest<Data = unknown> {
 
 /** The answer of an authenticate hook that accepts a client. */
 export interface Approval<Data = unknown> {
+  /** Accept the client. */
   readonly allow: true;
   /** User name to use instead of the one in CONNECT. */
   readonly username?: string;
@@ -94,11 +99,13 @@ export interface Approval<Data = unknown> {
 
 /** The answer of an authenticate hook that needs another round: AUTH 0x18 is sent with `challenge` as its data [MQTT-4.12.0-2]. */
 export interface Challenge {
+  /** Authentication Data for the client; undefined: none. */
   readonly challenge: Buffer | undefined;
 }
 
 /** The answer of an `authorizeSubscribe` hook that allows a topic filter other than the requested one. */
 export interface ChangedFilter {
+  /** Has no effect: an answer with a filter allows. */
   readonly allow?: true;
   /** The topic filter to subscribe to, without the mount point; with the share prefix for a shared subscription. */
   readonly filter: string;
@@ -134,9 +141,13 @@ export type Verdict = boolean | NoOpinion | Refusal;
 export interface Hooks<Data = unknown> {
   /** Decides whether a client may try to connect; called for each well-formed CONNECT. Can redirect the client with `serverReference`. */
   preConnect?(request: {
+    /** The CONNECT, with the password. */
     readonly packet: ConnectPacket;
+    /** Address, transport and handshake facts of the connection. */
     readonly transportInfo: TransportInfo;
+    /** The client, as its CONNECT describes it. */
     readonly client: ClientInfo<Data>;
+    /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
   /**
@@ -150,7 +161,9 @@ export interface Hooks<Data = unknown> {
    * application publishes with `broker.publish`.
    */
   authorizePublish?(request: {
+    /** The publisher. */
     readonly client: ClientInfo<Data>;
+    /** The message, or the will. */
     readonly message: Message;
     /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
     readonly signal: AbortSignal;
@@ -168,8 +181,11 @@ export interface Hooks<Data = unknown> {
    * (`AuthSource.authorize`), it is called again for a subscription whenever they are.
    */
   authorizeSubscribe?(request: {
+    /** The subscriber. */
     readonly client: ClientInfo<Data>;
+    /** The requested topic filter after rewriting, without the mount point. */
     readonly filter: string;
+    /** The requested options of the subscription. */
     readonly options: SubscriptionOptions;
     /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
@@ -186,7 +202,9 @@ export interface Hooks<Data = unknown> {
    * the application.
    */
   publish?(request: {
+    /** The message. */
     readonly message: Message;
+    /** The publisher; undefined for messages from the app. */
     readonly client: ClientInfo<Data> | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
@@ -204,7 +222,9 @@ export interface Hooks<Data = unknown> {
    * delivery.
    */
   deliver?(request: {
+    /** The message. */
     readonly message: Message;
+    /** The receiver. */
     readonly client: ClientInfo<Data>;
   }): Partial<MessageInput> | boolean | NoOpinion;
 }

@@ -2,6 +2,7 @@ import type { QoS } from '../packets/types.ts';
 
 /** The options with which a subscription was granted. */
 export interface SubscriptionOptions {
+  /** The maximum QoS of messages. */
   readonly qos: QoS;
   /** No Local: the client does not receive messages that it published itself. */
   readonly noLocal: boolean;

@@ -13,7 +13,12 @@ export interface AuditInput {
   /** Name of the operation: `kickout_client`. */
   readonly operation: string;
   /** The kind of the caller's credentials, and their id if they have one. */
-  readonly caller: { readonly kind: string; readonly id?: string | undefined };
+  readonly caller: {
+    /** `application`, `user`, `function`, `host` or `none`: what has accepted the credentials. */
+    readonly kind: string;
+    /** The id of the credentials; undefined if they have none. */
+    readonly id?: string | undefined;
+  };
   /** IP address of the caller; undefined: unknown. */
   readonly address: string | undefined;
   /** Method and path of the request: `DELETE /clients/:clientid`. */
@@ -22,6 +27,7 @@ export interface AuditInput {
   readonly parameters: Readonly<Record<string, unknown>>;
   /** HTTP status and code of the answer. */
   readonly status: number;
+  /** The code of the answer; 0: success. */
   readonly code: number;
 }
 
@@ -43,6 +49,7 @@ type Kept = Omit<AuditEntry, 'at' | 'count'> & { at: number; count: number };
 
 /** A query for entries of the audit log. */
 export interface AuditQuery extends PageQuery {
+  /** Only this operation. Default: all. */
   readonly operation?: string;
   /** The id of the caller. */
   readonly callerId?: string;

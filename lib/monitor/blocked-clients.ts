@@ -7,6 +7,7 @@ const SESSIONS_AT_ONCE = 500;
 
 /** A client that does not read as fast as the broker sends to it. */
 export interface BlockedClient {
+  /** The client id. */
   readonly clientId: string;
   /** Time since which its connection has sent nothing, in milliseconds since 1970. */
   readonly stalledSince: number;
@@ -14,6 +15,7 @@ export interface BlockedClient {
   readonly unsentBytes: number;
   /** Messages that wait behind these bytes in memory, and their size. */
   readonly queuedMessages: number;
+  /** The size of these messages, in bytes. */
   readonly queuedBytes: number;
 }
 

@@ -27,6 +27,7 @@ export interface BusiestQuery extends Omit<ClientQuery, 'cursor' | 'skip'> {
 
 /** A client with its messages per second. */
 export interface BusyClient {
+  /** The client. */
   readonly client: ClientRecord;
   /** PUBLISH packets that the broker has received from the client in a second. */
   readonly receivedPerSec: number;

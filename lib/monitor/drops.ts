@@ -15,11 +15,13 @@ export interface DropRecord {
   readonly at: number;
   /** The topic; if it is longer than 256 characters, its beginning. */
   readonly topic: string;
+  /** The QoS of the message. */
   readonly qos: QoS;
   /** Client id of the receiver that does not get the message; undefined: no receiver, or no member of a share group, gets it. It is cut like the topic. */
   readonly clientId: string | undefined;
   /** Client id of the publisher; '' for messages of the app. It is cut like the topic. */
   readonly publisher: string;
+  /** The reason, a key of `DROP_REASONS`. */
   readonly reason: DropReason;
   /** Number of messages: drops that differ only in their time are one record. */
   readonly count: number;
@@ -31,6 +33,7 @@ export interface DropQuery extends PageQuery {
   readonly clientId?: string;
   /** A topic filter that matches the topic. */
   readonly filter?: string;
+  /** Only drops for this reason. Default: all. */
   readonly reason?: DropReason;
 }
 

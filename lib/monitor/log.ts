@@ -5,7 +5,13 @@
 // again. The listener for dropped messages must not close the fast path.
 
 import { asError, BrokerError, ConnectionRefused, isCausedByPeer } from '../base/errors.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName, type SubscribeResult } from '../events/catalogue.ts';
+import {
+  type BrokerEvents,
+  EVENT_NAMES,
+  type EVENTS,
+  type EventName,
+  type SubscribeResult
+} from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
@@ -24,9 +30,13 @@ import { clientFields } from './traces/trace-fields.ts';
  */
 export interface Logger {
   // `never`: a method may accept any parameters
+  /** Write a line about a failure. */
   readonly error: (...parts: never[]) => unknown;
+  /** Write a line about a condition that an operator should know. */
   readonly warn: (...parts: never[]) => unknown;
+  /** Write a line about the normal course of events. */
   readonly info: (...parts: never[]) => unknown;
+  /** Write a line with details. */
   readonly debug: (...parts: never[]) => unknown;
   /** Tell whether lines of a level are written. If the logger has this method, it is called before a line is built. */
   readonly isLevelEnabled?: ((level: string) => boolean) | undefined;
@@ -39,7 +49,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The way in which an event is logged. */
 export interface LogEntry<E extends EventName> {
+  /** The level, or a function of the event that returns it; undefined: the event is not logged. */
   readonly level: LogLevel | ((event: BrokerEvents[E]) => LogLevel | undefined);
+  /** The message, or a function of the event that returns it. */
   readonly message: string | ((event: BrokerEvents[E]) => string);
   /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
   readonly fields?: (event: BrokerEvents[E]) => object;
@@ -60,7 +72,7 @@ const WARNED_REASONS: readonly DisconnectReason[] = [
 ];
 
 /** The events that are logged. The README shows this table. */
-export const LOG_ROWS: { readonly [E in EventName]?: LogEntry<E> } = {
+export const LOG_ROWS: { readonly [E in keyof typeof EVENTS]?: LogEntry<E> } = {
   'broker.started': {
     level: 'info',
     message: 'broker started',

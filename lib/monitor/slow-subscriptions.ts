@@ -28,8 +28,11 @@ export interface SlowSubscriptionOptions {
 
 /** The options after they have been read. */
 export interface SlowSubscriptionSettings {
+  /** Latency in milliseconds from which a message is slow. */
   readonly thresholdMs: number;
+  /** Maximum number of rows. */
   readonly limit: number;
+  /** Time in milliseconds after which a row without a slow message is removed. */
   readonly expiryMs: number;
 }
 
@@ -37,6 +40,7 @@ export interface SlowSubscriptionSettings {
 export interface SlowSubscription {
   /** Client id and topic; if they are longer than 256 characters, their beginnings. */
   readonly clientId: string;
+  /** The topic of the messages. */
   readonly topic: string;
   /** The maximum latency, in milliseconds. */
   readonly latencyMs: number;

@@ -15,6 +15,7 @@ const MIN_RATE_MS = 1_000;
 
 /** The state of the store of a running broker. */
 export interface StoreState {
+  /** The name of the store, for example its folder. */
   readonly name: string;
   /** True if the last commit has failed, and nothing can be persisted. */
   readonly isFailed: boolean;
@@ -32,6 +33,7 @@ export interface StoreState {
 
 /** The number of records in a store. */
 export interface StoreRecords {
+  /** Number and size of the records by kind. */
   readonly kinds: Readonly<Record<RecordName, StoreShare>>;
   /** True if all records were counted. False: ten seconds were not enough. */
   readonly isComplete: boolean;

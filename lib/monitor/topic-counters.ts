@@ -29,9 +29,11 @@ export type TopicCounterName = (typeof TOPIC_COUNTERS)[number];
 
 /** The counters and rates of the messages that a topic filter matches. */
 export interface TopicCountersRecord {
+  /** The topic filter. */
   readonly filter: string;
   /** Time at which counting has started, in milliseconds since 1970. */
   readonly since: number;
+  /** The counters, by name. */
   readonly counts: Readonly<Record<TopicCounterName, number>>;
   /** Messages per second in the last complete interval of ten seconds. */
   readonly rates: Readonly<Record<TopicCounterName, number>>;

@@ -11,6 +11,7 @@ export interface OutboxEntry {
   readonly id: string;
   /** Entries of one key are delivered in the order in which they were added. */
   readonly key: string;
+  /** The content, as it was added. */
   readonly content: string | Buffer;
   /** Wall-clock time in milliseconds. */
   readonly addedAt: number;

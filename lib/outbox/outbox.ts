@@ -48,7 +48,9 @@ interface OutboxHost {
 
 /** The counters of an outbox since it was opened. */
 export interface OutboxCounters {
+  /** Entries that were added. */
   readonly added: number;
+  /** Entries that were delivered. */
   readonly sent: number;
   /** Failed attempts. */
   readonly failed: number;
@@ -77,9 +79,11 @@ interface Delivery {
  * ended before its record was deleted. Its id stays the same.
  */
 export class Outbox {
+  /** The name of the outbox. */
   readonly name: string;
   /** See `OutboxOptions.label`. */
   readonly label: string;
+  /** The options after they have been read. */
   readonly limits: OutboxLimits;
   readonly #options: OutboxOptions;
   readonly #host: OutboxHost;
@@ -142,6 +146,7 @@ export class Outbox {
     return this.#lastError;
   }
 
+  /** The current counters. */
   get counters(): OutboxCounters {
     return { ...this.#counters, dropped: { ...this.#counters.dropped } };
   }

@@ -134,7 +134,12 @@ export class Outboxes {
   }
 
   /** The names of outboxes that are not open and have entries in the store, with the number of these entries. */
-  kept(): { readonly name: string; readonly size: number }[] {
+  kept(): {
+    /** The name of the outbox. */
+    readonly name: string;
+    /** Number of its entries in the store. */
+    readonly size: number;
+  }[] {
     return [...this.#kept].map(([name, entries]) => ({ name, size: entries.length }));
   }
 

@@ -9,6 +9,7 @@ export interface SendErrorOptions {
    * again.
    */
   readonly isFinal?: boolean | undefined;
+  /** The error that has caused this one. */
   readonly cause?: unknown;
 }
 

@@ -25,6 +25,7 @@ export interface Cascade {
 export interface RuleReference {
   /** `rule`: over events of the broker, with an action; `streamRule`: over streams, with a sink. */
   readonly kind: 'rule' | 'streamRule';
+  /** The id of the rule. */
   readonly id: string;
 }
 

@@ -15,6 +15,7 @@ type PacketReaderOptions = {
   | {
       /** Decode packets that a server sent. */
       readonly side: 'client';
+      /** The protocol version of the packets, which packets of a server do not name. */
       readonly version: ProtocolVersion;
     }
   | {

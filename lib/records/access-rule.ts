@@ -10,6 +10,7 @@ export type RuleAction = 'publish' | 'subscribe';
  * without any of them applies to everyone.
  */
 export interface AccessRule {
+  /** The decision about what the rule applies to. */
   readonly access: 'allow' | 'deny';
   /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are also accepted. */
   readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
@@ -21,7 +22,9 @@ export interface AccessRule {
   readonly topic?: string | readonly string[];
   /** Compare topic names and topic filters with `topic` character by character. Default false. */
   readonly exact?: boolean;
+  /** The client id of the client. Default: any. */
   readonly clientId?: string;
+  /** The user name of the client. Default: any, or none. */
   readonly username?: string;
   /** The rule applies to clients with any user name. */
   readonly hasUsername?: true;

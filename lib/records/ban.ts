@@ -5,11 +5,13 @@ export type BannedKind = 'clientId' | 'username' | 'address';
 
 /** A ban, as lists and look-ups show it. */
 export interface Ban {
+  /** The property of clients that `who` is compared with. */
   readonly kind: BannedKind;
   /** The client id, the user name, or the IP address or network (`10.0.0.0/8`). */
   readonly who: string;
   /** The author of the ban. Default `user`. */
   readonly by: string;
+  /** The reason, for people; undefined if none was given. */
   readonly reason: string | undefined;
   /** More about the reason; absent if none was given. */
   readonly description?: string;

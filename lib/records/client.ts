@@ -26,7 +26,14 @@ export interface TransportInfo {
   readonly authenticated?: boolean | undefined;
   /** The client certificate; undefined if there is none or it was not verified. */
   readonly certificate?:
-    | { readonly commonName?: string; readonly subject?: string; readonly fingerprint256?: string }
+    | {
+        /** The common name (CN) of its subject. */
+        readonly commonName?: string;
+        /** The whole subject. */
+        readonly subject?: string;
+        /** The SHA-256 fingerprint: pairs of hexadecimal digits, separated by colons. */
+        readonly fingerprint256?: string;
+      }
     | undefined;
   /** Headers of the WebSocket upgrade request. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>> | undefined;
@@ -37,15 +44,21 @@ export interface TransportInfo {
  * stores with its clients.
  */
 export interface ClientInfo<Data = unknown> {
+  /** The client id; an empty one in CONNECT is replaced by one that the broker assigns. */
   readonly clientId: string;
+  /** The user name, or the one by which a hook or the transport has replaced it; undefined if there is none. */
   readonly username: string | undefined;
+  /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. */
   readonly protocolVersion: ProtocolVersion;
   /** The current keep alive in seconds; 0: off. Before CONNACK, the requested one. */
   readonly keepalive: number;
+  /** True if the last CONNECT requested a new session (Clean Start, Clean Session). */
   readonly cleanStart: boolean;
   /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
   readonly sessionExpiry: number;
+  /** Name of the zone whose settings apply. */
   readonly zone: string;
+  /** Prefix of all topics of the client, which it does not see; empty if there is none. */
   readonly mountpoint: string;
   /** True if the client declared itself a bridge in CONNECT. */
   readonly isBridge: boolean;

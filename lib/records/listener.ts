@@ -10,9 +10,11 @@ export type ListenerProtocol =
 
 /** Address of a listener: host and port, or the path of a Unix socket. */
 export interface ListenerAddress {
+  /** The IP address or host name that it is bound to. */
   readonly host?: string;
   /** The actual port, even if port 0 was requested. */
   readonly port?: number;
+  /** The path of a Unix socket. */
   readonly path?: string;
 }
 
@@ -76,7 +78,14 @@ export interface ListenerHandle {
    * The address and the zone of a listener that other machines can reach, and that asks its clients for no certificate and no pre-shared key.
    * The broker warns if anyone may connect there.
    */
-  readonly exposure?: { readonly host: string; readonly zone: string } | undefined;
+  readonly exposure?:
+    | {
+        /** The address that it is bound to. */
+        readonly host: string;
+        /** The zone of its clients. */
+        readonly zone: string;
+      }
+    | undefined;
   /** True if it accepts clients. Without this property, a listener with an address counts as open. */
   readonly isOpen?: boolean;
   /**

@@ -60,13 +60,21 @@ export interface CountedSession {
  * `Cnt` reads and writes of the stream, `Pkt` packets and `Msg` PUBLISH packets.
  */
 export interface ConnectionTraffic {
+  /** Bytes received from the client. */
   readonly recvOct: number;
+  /** Reads of the stream. */
   readonly recvCnt: number;
+  /** Packets received from the client. */
   readonly recvPkt: number;
+  /** PUBLISH packets received from the client. */
   readonly recvMsg: number;
+  /** Bytes sent to the client. */
   readonly sendOct: number;
+  /** Writes to the stream. */
   readonly sendCnt: number;
+  /** Packets sent to the client. */
   readonly sendPkt: number;
+  /** PUBLISH packets sent to the client. */
   readonly sendMsg: number;
   /** Bytes that are written to the stream but not sent yet. */
   readonly sendPend: number;
@@ -76,18 +84,23 @@ export interface ConnectionTraffic {
 export interface SessionCounts {
   /** Time at which the session was created, in milliseconds since 1970. */
   readonly createdAt: number;
+  /** Number of subscriptions. */
   readonly subscriptions: number;
+  /** Maximum number of subscriptions (option `maxSubscriptions`); 0: unlimited. */
   readonly maxSubscriptions: number;
   /** Messages sent to the client at QoS 1 or 2 whose acknowledgement is not complete. */
   readonly inflight: number;
+  /** Maximum of `inflight`: the lower of the option `maxInflight` and Receive Maximum of the client. */
   readonly maxInflight: number;
   /** Messages in the backlog. */
   readonly mqueueLen: number;
+  /** Maximum number of messages in the backlog (option `maxMqueueLen`); 0: unlimited. */
   readonly maxMqueue: number;
   /** Messages for this session that were dropped, for any reason. */
   readonly mqueueDropped: number;
   /** QoS 2 messages from the client for which the PUBREL has not arrived. */
   readonly awaitingRel: number;
+  /** Maximum of `awaitingRel` (option `maxAwaitingRel`); 0: unlimited. */
   readonly maxAwaitingRel: number;
   /** PUBLISH packets sent to the client on all its connections, since the session was created or read from the store. */
   readonly deliverMsg: number;

@@ -30,6 +30,7 @@ export interface RecordedSession extends CountedSession {
 export interface CommonFacts {
   /** Name of the node that has the session. */
   readonly node: string;
+  /** The client id. */
   readonly clientId: string;
   /** Undefined if the client sent none. */
   readonly username: string | undefined;
@@ -47,6 +48,7 @@ export interface CommonFacts {
 export interface ConnectionFacts {
   /** `MQTT`; `MQIsdp` in MQTT 3.1. */
   readonly protocolName: string;
+  /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. */
   readonly protocolVersion: ProtocolVersion;
   /** Undefined if the transport has no addresses. */
   readonly ipAddress: string | undefined;
@@ -56,7 +58,9 @@ export interface ConnectionFacts {
   readonly transport: string;
   /** Subject of the verified client certificate; undefined if there is none. */
   readonly certificate: string | undefined;
+  /** True if the client declared itself a bridge in CONNECT. */
   readonly isBridge: boolean;
+  /** True while the client is connected. */
   readonly isConnected: boolean;
   /**
    * Time of the last connect, in milliseconds since 1970. Undefined if the client was connected when a broker before
@@ -65,7 +69,9 @@ export interface ConnectionFacts {
   readonly connectedAt: number | undefined;
   /** Wall-clock milliseconds; undefined while connected. */
   readonly disconnectedAt: number | undefined;
+  /** Name of the zone whose settings apply. */
   readonly zone: string;
+  /** Prefix of all topics of the client, which it does not see; empty if there is none. */
   readonly mountpoint: string;
   /** Seconds; 0: off. */
   readonly keepalive: number;

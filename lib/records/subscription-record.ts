@@ -6,9 +6,11 @@ import type { RecordTable } from './record-table.ts';
 export interface SubscriptionRecord {
   /** Name of the node that has the session. */
   readonly node: string;
+  /** The client id of the session. */
   readonly clientId: string;
   /** The topic filter as seen by the client, without the mount point and with a share prefix. */
   readonly filter: string;
+  /** The granted QoS. */
   readonly qos: QoS;
   /** No Local: the client does not receive messages that it published itself. */
   readonly noLocal: boolean;

@@ -21,7 +21,13 @@ export interface TlsFacts {
   /** Get the certificate of the peer. */
   getPeerX509Certificate?(): X509Certificate | undefined;
   /** Get the certificate of the peer in the legacy form. */
-  getPeerCertificate?(): { readonly subject?: { readonly CN?: unknown } };
+  getPeerCertificate?(): {
+    /** The subject of the certificate. */
+    readonly subject?: {
+      /** The common name. */
+      readonly CN?: unknown;
+    };
+  };
 }
 
 /** Get address, transport and certificate of a socket. For any other Duplex only `transport` is set, to `stream`. */

@@ -334,7 +334,10 @@ export type Given<T> = {
 };
 
 /** The settings of a zone after parsing: durations in the unit of their row, sizes in bytes. */
-export type Zone = Values<typeof ZONE_OPTIONS> & { readonly name: string };
+export type Zone = Values<typeof ZONE_OPTIONS> & {
+  /** The name of the zone. */
+  readonly name: string;
+};
 /** The settings of a zone as given by the application. */
 export type ZoneInput = Given<typeof ZONE_OPTIONS>;
 

@@ -22,14 +22,21 @@ export interface PageQuery {
 
 /** A query for clients or sessions. An entry is listed if it satisfies all given conditions. */
 export interface ClientQuery extends PageQuery {
+  /** The client id. */
   readonly clientId?: string | undefined;
+  /** The user name. */
   readonly username?: string | undefined;
+  /** Name of the zone. */
   readonly zone?: string | undefined;
+  /** The IP address of the connection, or of the last one. */
   readonly ipAddress?: string | undefined;
+  /** True: only connected clients; false: only others. */
   readonly isConnected?: boolean | undefined;
+  /** True: only clients whose last CONNECT requested a new session; false: only others. */
   readonly cleanStart?: boolean | undefined;
   /** `MQTT` or `MQIsdp`. */
   readonly protocolName?: string | undefined;
+  /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. */
   readonly protocolVersion?: ProtocolVersion | undefined;
   /** A part of the client id. */
   readonly clientIdContains?: string | undefined;
@@ -47,7 +54,9 @@ export interface ClientQuery extends PageQuery {
 
 /** A query for subscriptions. An entry is listed if it satisfies all given conditions. */
 export interface SubscriptionQuery extends PageQuery {
+  /** The client id of the session. */
   readonly clientId?: string;
+  /** The granted QoS. */
   readonly qos?: QoS;
   /** The topic filter, without a share prefix. */
   readonly filter?: string;

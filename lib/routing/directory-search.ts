@@ -35,6 +35,7 @@ export interface SearchQuery {
 
 /** Something that was found. */
 export interface FoundEntry {
+  /** The kind of thing that was found. */
   readonly kind: FoundKind;
   /** The client id, the topic, the topic filter without a share prefix, or the id of the rule. */
   readonly name: string;

@@ -65,6 +65,7 @@ const SORTED_AT_ONCE = 10_000;
 export interface Page<R> {
   /** Name of the node that has answered. */
   readonly node: string;
+  /** The entries of the page, in the order of the list. */
   readonly entries: readonly R[];
   /** Cursor of the next page; undefined: this was the last one. It is valid as long as the broker exists. */
   readonly cursor: string | undefined;
@@ -79,6 +80,7 @@ export type PageEnd = Omit<Page<unknown>, 'entries'>;
 
 /** Some entries of a page. */
 export interface PagePart<R> {
+  /** The entries, in the order of the list. */
   readonly entries: readonly R[];
   /** Undefined: more parts follow. */
   readonly end: PageEnd | undefined;
@@ -89,12 +91,48 @@ export type PageParts<R> = AsyncGenerator<PagePart<R>, void, void>;
 
 /** The lists of the directory: their records, and the conditions of their queries. */
 export interface DirectoryLists {
-  readonly clients: { readonly record: ClientRecord; readonly query: ClientQuery };
-  readonly sessions: { readonly record: SessionRecord; readonly query: ClientQuery };
-  readonly subscriptions: { readonly record: SubscriptionRecord; readonly query: SubscriptionQuery };
-  readonly routes: { readonly record: RouteRecord; readonly query: PageQuery };
-  readonly retained: { readonly record: RetainedRecord; readonly query: RetainedQuery };
-  readonly levels: { readonly record: TopicLevel; readonly query: LevelQuery };
+  /** The clients. */
+  readonly clients: {
+    /** An entry of the list. */
+    readonly record: ClientRecord;
+    /** The conditions of a query. */
+    readonly query: ClientQuery;
+  };
+  /** The sessions, with or without a connection. */
+  readonly sessions: {
+    /** An entry of the list. */
+    readonly record: SessionRecord;
+    /** The conditions of a query. */
+    readonly query: ClientQuery;
+  };
+  /** The subscriptions of all sessions. */
+  readonly subscriptions: {
+    /** An entry of the list. */
+    readonly record: SubscriptionRecord;
+    /** The conditions of a query. */
+    readonly query: SubscriptionQuery;
+  };
+  /** The topic filters that have subscriptions. */
+  readonly routes: {
+    /** An entry of the list. */
+    readonly record: RouteRecord;
+    /** The conditions of a query. */
+    readonly query: PageQuery;
+  };
+  /** The retained messages. */
+  readonly retained: {
+    /** An entry of the list. */
+    readonly record: RetainedRecord;
+    /** The conditions of a query. */
+    readonly query: RetainedQuery;
+  };
+  /** The names in one level of the topic tree. */
+  readonly levels: {
+    /** An entry of the list. */
+    readonly record: TopicLevel;
+    /** The conditions of a query. */
+    readonly query: LevelQuery;
+  };
 }
 
 /** Reads a page of a list. */
@@ -104,6 +142,7 @@ type ReadList<L extends keyof DirectoryLists> = (
 
 /** A topic filter that has subscriptions, without a share prefix. */
 export interface RouteRecord {
+  /** The topic filter. */
   readonly topic: string;
   /** Name of the node that has the subscribers. */
   readonly node: string;
@@ -111,9 +150,13 @@ export interface RouteRecord {
 
 /** A retained message, without its payload. */
 export interface RetainedRecord {
+  /** Name of the node that has the message. */
   readonly node: string;
+  /** The topic name. */
   readonly topic: string;
+  /** The QoS with which it was published. */
   readonly qos: QoS;
+  /** Size of the payload in bytes. */
   readonly payloadBytes: number;
   /** Client id of the publisher; undefined if the app or the broker itself published it. */
   readonly clientId: string | undefined;

@@ -9,6 +9,7 @@ import { isUpTo, MAX_COUNTED, type WantedNames } from './level-walk.ts';
 
 /** A name in the topic tree: of topics with retained messages, and of topic filters with subscriptions. */
 export interface TopicLevel {
+  /** Name of the node that has answered. */
   readonly node: string;
   /** The name of the level, which may be empty; `+` and `#` are wildcards of topic filters. */
   readonly level: string;

@@ -18,13 +18,23 @@ export interface RuleActions {
 
 /** The events of the rule's state chart. */
 export type RuleChartEvent =
-  /** its actions are to be created, also those of a running rule */
-  | { type: 'start' }
-  /** its actions are created */
-  | { type: 'started' }
-  /** its actions cannot be created, or can no longer be used */
-  | { type: 'failed' }
-  /** the rule was disabled, or the broker stops */
-  | { type: 'disabled' }
-  /** the rule was deleted */
-  | { type: 'dropped' };
+  | {
+      /** The actions are to be created, also those of a running rule. */
+      type: 'start';
+    }
+  | {
+      /** The actions are created. */
+      type: 'started';
+    }
+  | {
+      /** The actions cannot be created, or can no longer be used. */
+      type: 'failed';
+    }
+  | {
+      /** The rule was disabled, or the broker stops. */
+      type: 'disabled';
+    }
+  | {
+      /** The rule was deleted. */
+      type: 'dropped';
+    };

@@ -10,9 +10,13 @@ import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleF
 
 /** An action as stored. */
 export interface ActionDefinition {
+  /** The id of the action: its name, `_` and a number. */
   readonly id: string;
+  /** The name of its type; `function` for a function of the app. */
   readonly name: string;
+  /** The parameters, as given. */
   readonly params: Params;
+  /** The actions that run, in this order, if this one has failed. */
   readonly fallbacks: readonly ActionDefinition[];
   /** A function of the app, which is not stored. */
   readonly run?: RuleFunction;
@@ -20,11 +24,17 @@ export interface ActionDefinition {
 
 /** A rule as stored. */
 export interface RuleDefinition {
+  /** The statement. */
   readonly sql: string;
+  /** The actions, in their order. */
   readonly actions: readonly ActionDefinition[];
+  /** A description for people; may be empty. */
   readonly description: string;
+  /** False: the rule gets no events. */
   readonly isEnabled: boolean;
+  /** The consequence of a failed action for the later actions of the output. */
   readonly onActionFailed: 'continue' | 'stop';
+  /** Time of creation, in milliseconds since 1970. */
   readonly createdAt: number;
   /** Position in the order of all rules. */
   readonly number: number;
@@ -32,9 +42,13 @@ export interface RuleDefinition {
 
 /** A resource as stored. */
 export interface ResourceDefinition {
+  /** The name of the resource type. */
   readonly type: string;
+  /** The configuration, as given. */
   readonly config: Params;
+  /** A description for people; may be empty. */
   readonly description: string;
+  /** Time of creation, in milliseconds since 1970. */
   readonly createdAt: number;
   /** Position in the order of all resources. */
   readonly number: number;

@@ -31,6 +31,7 @@ export interface CompileOptions {
 export interface CompiledRule {
   /** The names after FROM, in order. */
   readonly topics: readonly string[];
+  /** True if FOREACH returns a list of outputs. */
   readonly isForeach: boolean;
   /**
    * Evaluate the statement for an event.

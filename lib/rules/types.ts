@@ -18,6 +18,7 @@ export type Params = Readonly<Record<string, unknown>>;
 
 /** The event for which a rule has produced an output. */
 export interface RuleEvent {
+  /** The name of the event, such as `client.connected`. */
   readonly name: RuleEventName;
   /** The value of a column, such as `clientid`; undefined if the event does not have it. */
   column(name: string): Value;
@@ -27,6 +28,7 @@ export interface RuleEvent {
 
 /** The argument of `ActionType.make`. */
 export interface ActionContext {
+  /** The id of the rule. */
   readonly ruleId: string;
   /** Id of the action: its name, `_` and a number. */
   readonly actionId: string;
@@ -55,6 +57,7 @@ export interface SendingAction {
   prepare(output: Value, event: RuleEvent): string | Buffer | null;
   /** The target of the action, if it uses no resource. It is closed with the action. */
   readonly target?: ActionTarget;
+  /** Called when the action is removed. */
   close?(): void;
 }
 
@@ -81,8 +84,11 @@ export interface ActionType {
   readonly types?: readonly string[];
   /** Default `other`. */
   readonly category?: 'debug' | 'data_forward' | 'other';
+  /** The title in a form. */
   readonly title: Localized;
+  /** The description. */
   readonly description: Localized;
+  /** The parameters that rules give. Default: none. */
   readonly params?: GivenTable;
   /** The parameters with those of the connection that they name, before they are checked. @internal */
   connected?(params: Params): Params;
@@ -105,7 +111,9 @@ export interface ResourceEntry {
   readonly id: string;
   /** The content that the action has prepared. */
   readonly content: string | Buffer;
+  /** The id of the rule. */
   readonly ruleId: string;
+  /** The id of the action. */
   readonly actionId: string;
   /** Number of failed attempts of this process so far. */
   readonly attempts: number;
@@ -113,9 +121,11 @@ export interface ResourceEntry {
 
 /** The argument of `ResourceType.make`. */
 export interface ResourceContext {
+  /** The id of the resource. */
   readonly id: string;
   /** Name of the node of the broker. */
   readonly node: string;
+  /** The clock of the broker. */
   readonly clock: Clock;
   /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
@@ -138,11 +148,15 @@ export interface Resource extends ActionTarget {
 
 /** A resource type: `web_hook`, `bridge_mqtt`, or one of the app. */
 export interface ResourceType {
+  /** The name, which resources give as their type. */
   readonly name: string;
   /** The provider. Default: `app`. */
   readonly provider?: string;
+  /** The title in a form. */
   readonly title: Localized;
+  /** The description. */
   readonly description: Localized;
+  /** The parameters of the configuration. Default: none. */
   readonly params?: GivenTable;
   /** The actions that it defines. */
   readonly actions?: readonly ActionType[];
@@ -157,8 +171,11 @@ export interface ResourceType {
 /** An action of a rule, as given: an object, the name of an action without parameters, or a function of the app. */
 export type ActionGiven = ActionInput | RuleFunction | string;
 
+/** An action of a rule, as given. */
 export interface ActionInput {
+  /** The name of the action type. */
   readonly name: string;
+  /** The parameters of the type. Default: none. */
   readonly params?: Params | undefined;
   /** Actions that run, in this order, if the action has failed. */
   readonly fallbacks?: readonly ActionGiven[] | undefined;
@@ -168,7 +185,9 @@ export interface ActionInput {
 export interface RuleInput {
   /** 1 to 64 letters, digits, `:`, `_`, `-` and `.`. Default: `rule:` and 8 hexadecimal digits. */
   readonly id?: string | undefined;
+  /** The statement, such as `SELECT * FROM "a/#"`. */
   readonly sql: string;
+  /** The actions, in the order in which they run for each output: inputs of action types, or functions. */
   readonly actions: readonly ActionGiven[];
   /** Default: empty. */
   readonly description?: string | undefined;
@@ -195,6 +214,7 @@ export interface RuleCounters {
   readonly noResult: number;
   /** Matched events per second, over the last 10 s. */
   readonly speed: number;
+  /** The maximum of `speed`. */
   readonly speedMax: number;
   /** Mean speed over the last 5 minutes. */
   readonly speedLast5m: number;
@@ -202,34 +222,45 @@ export interface RuleCounters {
 
 /** The counters of an action. */
 export interface ActionCounters {
+  /** Number of runs that have begun. */
   readonly taken: number;
+  /** Number of runs that have succeeded. */
   readonly success: number;
+  /** Number of runs that have failed. */
   readonly failed: number;
 }
 
 /** An action of a rule. */
 export interface ActionState {
+  /** The id of the action: its name, `_` and a number. */
   readonly id: string;
   /** `function` for a function of the app. */
   readonly name: string;
   /** As given, with `******` for secrets. */
   readonly params: Params;
+  /** The counters since the rule was created or reset. */
   readonly counters: ActionCounters;
   /** Number of outputs in its queue. Absent if it has none: outputs for a resource wait in the queue of the resource. */
   readonly size?: number;
   /** The reason why its last run, or the last delivery to its target or resource, failed. Absent after a success. */
   readonly lastError?: Error;
+  /** The actions that run, in this order, if this one has failed. */
   readonly fallbacks: readonly ActionState[];
 }
 
 /** A rule, as `broker.rules` lists it. */
 export interface RuleState {
+  /** The id of the rule. */
   readonly id: string;
+  /** The statement. */
   readonly sql: string;
   /** The topic filters of FROM, in order. */
   readonly topics: readonly string[];
+  /** A description for people; may be empty. */
   readonly description: string;
+  /** False: the rule gets no events. */
   readonly isEnabled: boolean;
+  /** The consequence of a failed action for the later actions of the output. */
   readonly onActionFailed: 'continue' | 'stop';
   /** `idle`: disabled; `connected`: events reach it; `disconnected`: stopped, see `reason`. */
   readonly state: 'idle' | 'connected' | 'disconnected';
@@ -242,14 +273,17 @@ export interface RuleState {
    * is created again at each start.
    */
   readonly isPersisted: boolean;
+  /** The counters since the rule was created or reset. */
   readonly counters: RuleCounters;
   /** Time of the last sample, in milliseconds since 1970; 0: there is none. While it is the same, so are the samples. */
   readonly sampledAt: number;
+  /** The actions, in their order. */
   readonly actions: readonly ActionState[];
 }
 
 /** Criteria for a list of rules. */
 export interface RuleQuery {
+  /** True: only enabled rules; false: only others. */
   readonly isEnabled?: boolean | undefined;
   /** A topic filter that FROM contains. */
   readonly for?: string | undefined;
@@ -267,7 +301,9 @@ export interface RuleQuery {
 export interface ResourceInput {
   /** As for rules. Default: `resource:` and 8 hexadecimal digits. */
   readonly id?: string | undefined;
+  /** The name of the resource type, such as `web_hook`. */
   readonly type: string;
+  /** The values of the parameters of the type. */
   readonly config: Params;
   /** Default: empty. */
   readonly description?: string | undefined;
@@ -275,10 +311,13 @@ export interface ResourceInput {
 
 /** A resource, as `broker.rules.resources` lists it. */
 export interface ResourceState {
+  /** The id of the resource. */
   readonly id: string;
+  /** The name of the resource type. */
   readonly type: string;
   /** As given, with `******` for secrets. */
   readonly config: Params;
+  /** A description for people; may be empty. */
   readonly description: string;
   /** The result of the last check. */
   readonly isAlive: boolean;
@@ -286,6 +325,7 @@ export interface ResourceState {
   readonly lastError: Error | undefined;
   /** Number of entries waiting to be sent. */
   readonly size: number;
+  /** Time of creation, in milliseconds since 1970. */
   readonly createdAt: number;
   /** False if it is in the options. */
   readonly isPersisted: boolean;
@@ -293,11 +333,13 @@ export interface ResourceState {
 
 /** An action type, as listed. Absent fields of `ActionType` have their defaults. */
 export type ActionInfo = Required<Omit<ActionType, 'create' | 'connected' | 'make' | 'params'>> & {
+  /** The parameters, as the documented interface shows them. */
   readonly params: ParamTable;
 };
 
 /** A resource type, as listed. */
 export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions' | 'params'>> & {
+  /** The parameters, as the documented interface shows them. */
   readonly params: ParamTable;
 };
 
@@ -305,10 +347,13 @@ export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions' | 
 export interface RuleEventInfo {
   /** `$events/client_connected`. */
   readonly event: string;
+  /** The title in a form. */
   readonly title: Localized;
+  /** The description. */
   readonly description: Localized;
   /** Columns with their defaults in a test. */
   readonly testColumns: ValueObject;
+  /** The names of the columns. */
   readonly columns: readonly string[];
   /** An example value of each column that has one. */
   readonly examples: ValueObject;
@@ -322,6 +367,7 @@ export interface RuleTest {
   readonly result: 'matched' | 'topic' | 'where';
   /** True if FOREACH returns a list of outputs. */
   readonly isForeach: boolean;
+  /** The outputs; empty if there is none. */
   readonly outputs: readonly Value[];
   /** Possible mistakes in the statement or in the event, such as a string in double quotes; empty if there are none. */
   readonly hints: readonly string[];
@@ -336,6 +382,7 @@ export interface RuleValidation {
   readonly errors: readonly StatementError[];
   /** Possible mistakes in a valid statement, such as a string in double quotes. */
   readonly hints: readonly string[];
+  /** True if FOREACH returns a list of outputs. */
   readonly isForeach: boolean;
   /** The names after FROM; empty if the statement is not valid, as the two that follow. */
   readonly topics: readonly string[];
@@ -347,8 +394,11 @@ export interface RuleValidation {
 
 /** An output of a rule. */
 export interface RuleOutput {
+  /** The id of the rule. */
   readonly ruleId: string;
+  /** The output: the columns of SELECT. */
   readonly output: Value;
+  /** The event from which it was produced. */
   readonly event: RuleEvent;
 }
 
@@ -362,6 +412,7 @@ export interface RuleSample {
 
 /** An event that has reached a rule. */
 export interface RuleInputSample extends RuleSample {
+  /** The name of the event, such as `client.connected`. */
   readonly event: RuleEventName;
   /** The columns of the event. `rules.test` takes them as its event. */
   readonly columns: ValueObject;
@@ -369,14 +420,17 @@ export interface RuleInputSample extends RuleSample {
 
 /** An output of a rule. */
 export interface RuleOutputSample extends RuleSample {
+  /** The output: the columns of SELECT. */
   readonly output: Value;
 }
 
 /** An event that WHERE has excluded. */
 export interface RuleRejectedSample extends RuleSample {
+  /** The name of the event, such as `client.connected`. */
   readonly event: RuleEventName;
   /** Of the event, cut at 256 characters; undefined if it has none. */
   readonly topic: string | undefined;
+  /** Of the event, cut at 256 characters; undefined if it has none. */
   readonly clientId: string | undefined;
   /** The values that WHERE has read, by their text in the statement: `{ 'payload.t': 75 }`. Absent values are left out. */
   readonly columns: ValueObject;
@@ -397,6 +451,7 @@ export interface RuleErrorSample extends RuleSample {
   readonly topic?: string | undefined;
   /** Of the event, unless an action has failed. */
   readonly clientId?: string | undefined;
+  /** The columns of the event; absent if an action has failed. */
   readonly columns?: ValueObject;
 }
 
@@ -456,6 +511,7 @@ export interface ResourcesApi {
    * @throws StateError RESOURCE_IN_USE, which names a rule; RESOURCE_OF_APP
    */
   delete(id: string): Promise<boolean>;
+  /** A resource; undefined if it does not exist. */
   get(id: string): Promise<ResourceState | undefined>;
   /** All resources, or those of a type, in the order in which they were created. */
   list(type?: string): Promise<ResourceState[]>;
@@ -476,6 +532,7 @@ export interface ResourcesApi {
  * Errors of all calls: BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED with a store that is not open yet.
  */
 export interface RulesApi {
+  /** The resources that actions use. */
   readonly resources: ResourcesApi;
   /**
    * Create a rule, and attach it unless it is disabled. The rule is persisted, unless one of its actions is a function.
@@ -494,6 +551,7 @@ export interface RulesApi {
    * @throws StateError RULE_OF_APP
    */
   delete(id: string): Promise<boolean>;
+  /** A rule; undefined if it does not exist. */
   get(id: string): Promise<RuleState | undefined>;
   /**
    * The actor of a rule, for reading and observing. xstate's `waitFor` and `toPromise` accept it. It is done when the rule has been deleted.

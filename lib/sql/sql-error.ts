@@ -76,6 +76,7 @@ export interface StatementError {
   readonly column: number | undefined;
   /** Number of UTF-16 code units of the word at the place; 0 at the end of the statement. */
   readonly length: number | undefined;
+  /** Advice; undefined if there is none. */
   readonly hint: string | undefined;
 }
 

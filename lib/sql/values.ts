@@ -43,16 +43,19 @@ export const MAX_DIGITS = 20_000;
 
 /** A floating point number without a fraction, kept distinct from an integer: 1.0. */
 export class Float {
+  /** The number. */
   readonly value: number;
 
   constructor(value: number) {
     this.value = value;
   }
 
+  /** The number. */
   valueOf(): number {
     return this.value;
   }
 
+  /** The number. */
   toJSON(): number {
     return this.value;
   }

@@ -32,20 +32,47 @@ export interface StoreActions {
 
 /** The events of the state chart of the store. */
 export type StoreEvent =
-  | { type: 'open' }
-  | { type: 'opened' }
-  /** The store cannot be opened, or its content cannot be used. */
-  | { type: 'refused' }
-  /** Changes are due to be written. */
-  | { type: 'commit' }
-  | { type: 'committed' }
-  /** The store has committed a part of the changes: a trial may be smaller than the lost commit. */
-  | { type: 'partCommitted' }
-  /** The store has no space to fold the journals. It has written nothing. */
-  | { type: 'foldRefused' }
-  | { type: 'failed' }
-  /** The store may be written again after a failure. */
-  | { type: 'reopened' }
-  /** All changes are written, or cannot be written. */
-  | { type: 'close' }
-  | { type: 'closed' };
+  | {
+      /** The store is to be opened. */
+      type: 'open';
+    }
+  | {
+      /** The store is open, and its content is known. */
+      type: 'opened';
+    }
+  | {
+      /** The store cannot be opened, or its content cannot be used. */
+      type: 'refused';
+    }
+  | {
+      /** Changes are due to be written. */
+      type: 'commit';
+    }
+  | {
+      /** The store has committed all changes of the commit. */
+      type: 'committed';
+    }
+  | {
+      /** The store has committed a part of the changes: a trial may be smaller than the lost commit. */
+      type: 'partCommitted';
+    }
+  | {
+      /** The store has no space to fold the journals. It has written nothing. */
+      type: 'foldRefused';
+    }
+  | {
+      /** The commit has failed. */
+      type: 'failed';
+    }
+  | {
+      /** The store may be written again after a failure. */
+      type: 'reopened';
+    }
+  | {
+      /** All changes are written, or cannot be written. */
+      type: 'close';
+    }
+  | {
+      /** The store is closed. */
+      type: 'closed';
+    };

@@ -19,6 +19,7 @@ export interface Commits {
 
 /** The first record of a store. */
 export interface FormatRecord {
+  /** The version of the format of the records. */
   readonly format: number;
   /** Time of creation, in milliseconds since 1970, which identifies the store. */
   readonly madeAt: number;

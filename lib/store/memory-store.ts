@@ -11,7 +11,12 @@ const BLOCK_KEYS = 512;
  * another one with the same store.
  * @param options.name name of the store in errors and events; default `memory`
  */
-export function memoryStore(options: { readonly name?: string } = {}): Store {
+export function memoryStore(
+  options: {
+    /** The name of the store in errors and events. Default: `memory`. */
+    readonly name?: string;
+  } = {}
+): Store {
   return new MemoryStore(options.name ?? 'memory');
 }
 

@@ -1,6 +1,8 @@
 /** A record of a store: a key and its value. */
 export interface Entry {
+  /** The key; keys are ordered by their bytes. */
   readonly key: Buffer;
+  /** The value. */
   readonly value: Buffer;
 }
 

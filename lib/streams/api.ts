@@ -50,6 +50,7 @@ export interface StreamRulesApi {
   delete(id: string): Promise<void>;
   /** @deprecated Use `delete`. */
   drop(id: string): Promise<void>;
+  /** A rule; undefined if it does not exist. */
   get(id: string): Promise<StreamRuleDefinition | undefined>;
   /**
    * The actor of a rule, for reading and observing. xstate's `waitFor` and `toPromise` accept it. It is done when the rule has been dropped.
@@ -100,9 +101,12 @@ export interface StreamRulesApi {
    * The emissions of a rule, or of all rules, from now on. The iteration ends when the rule is dropped or the service
    * stops.
    */
-  emissions(
-    id?: string
-  ): AsyncIterableIterator<{ readonly rule: string; readonly rows: readonly Record<string, unknown>[] }>;
+  emissions(id?: string): AsyncIterableIterator<{
+    /** The id of the rule. */
+    readonly rule: string;
+    /** The rows of the emission. */
+    readonly rows: readonly Record<string, unknown>[];
+  }>;
 }
 
 /**
@@ -114,9 +118,11 @@ export type StreamConfigKind = 'confKey' | 'connection' | 'schema';
 
 /** The key of a part of the configuration. */
 export interface StreamConfigKey {
+  /** The kind of entry. */
   readonly kind: StreamConfigKind;
   /** The type of the source, of the sink, or the format. Not needed for a connection, whose name is unique. */
   readonly type?: string;
+  /** The name, unique among those of the kind and type. */
   readonly name: string;
 }
 
@@ -137,18 +143,27 @@ export interface StreamConfigUse {
   /** The ids of the rules over events of the broker. */
   readonly brokerRules: readonly string[];
   /** The sources and sinks of the stream rules, as the status of the rule names them: `source_demo`, `sink_mqtt_0`. */
-  readonly nodes: readonly { readonly rule: string; readonly node: string }[];
+  readonly nodes: readonly {
+    /** The id of the rule. */
+    readonly rule: string;
+    /** The name of the node. */
+    readonly node: string;
+  }[];
 }
 
 /** A part of the configuration with its users. */
 export interface StreamConfigState extends StreamConfigEntry {
+  /** The users of the entry. */
   readonly use: StreamConfigUse;
 }
 
 /** Streams, tables and rules by name, each as text: SQL, or JSON for rules. */
 export interface Ruleset {
+  /** The statements of the streams, by name. */
   readonly streams: Readonly<Record<string, string>>;
+  /** The statements of the tables, by name. */
   readonly tables: Readonly<Record<string, string>>;
+  /** The rules as JSON, by id. */
   readonly rules: Readonly<Record<string, string>>;
   /** The sections, connections and schemas that were created at run time, with their secrets; absent if there are none. */
   readonly config?: readonly StreamConfigEntry[];
@@ -170,7 +185,13 @@ export interface StreamConfigApi {
    * @throws InvalidInput STREAM_CONFIG_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND, FORMAT_NOT_FOUND,
    *   STREAM_CONFIG_NOT_FOUND; StateError STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
-  set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<readonly string[]>;
+  set(
+    entry: StreamConfigEntry,
+    options?: {
+      /** True: the entry must not exist yet; false: it must exist. Default: either. */
+      readonly isNew?: boolean;
+    }
+  ): Promise<readonly string[]>;
   /**
    * @returns false if the entry does not exist
    * @throws InvalidInput STREAM_CONFIG_INVALID; StateError STREAM_CONFIG_IN_USE, which names the users
@@ -184,7 +205,9 @@ export interface StreamConfigApi {
  * Errors of all calls: BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED with a store that is not open yet, STREAMS_STOPPED.
  */
 export interface StreamsApi {
+  /** The rules over streams. */
   readonly rules: StreamRulesApi;
+  /** Configuration of sources, sinks and formats that is created at run time. */
   readonly config: StreamConfigApi;
   /** True if the service is running, false after `stop()`. */
   readonly isRunning: boolean;
@@ -201,9 +224,24 @@ export interface StreamsApi {
    * Drop a stream or a table.
    * @throws InvalidInput STREAM_INVALID for another kind; NotFound STREAM_NOT_FOUND; StateError STREAM_IN_USE unless `force`
    */
-  delete(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;
+  delete(
+    kind: StreamKind,
+    name: string,
+    options?: {
+      /** Drop it even if rules use it. Default false. */
+      readonly force?: boolean;
+    }
+  ): Promise<void>;
   /** @deprecated Use `delete`. */
-  drop(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;
+  drop(
+    kind: StreamKind,
+    name: string,
+    options?: {
+      /** Drop it even if rules use it. Default false. */
+      readonly force?: boolean;
+    }
+  ): Promise<void>;
+  /** A stream or a table; undefined if it does not exist. */
   get(kind: StreamKind, name: string): Promise<StreamDefinition | undefined>;
   /** The streams or the tables, sorted by name. */
   list(kind: StreamKind): Promise<StreamDefinition[]>;
@@ -215,7 +253,9 @@ export interface StreamsApi {
   push(stream: string, row: Readonly<Record<string, unknown>>, meta?: Readonly<Record<string, unknown>>): Promise<void>;
   /** The functions that statements can call. */
   functions(): Promise<StreamFunction[]>;
+  /** The source types. */
   sources(): Promise<SourceType[]>;
+  /** The sink types. */
   sinks(): Promise<SinkType[]>;
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
   createFunction(definition: StreamFunction): Promise<void>;
@@ -250,6 +290,7 @@ export interface StreamsApi {
    * @returns a function that removes the registration
    */
   beforeStart(run: () => Promise<void>): () => void;
+  /** All streams, tables, rules and configuration that were created at run time. */
   export(): Promise<Ruleset>;
   /**
    * Define the items that do not exist and replace those that do.
@@ -257,8 +298,11 @@ export interface StreamsApi {
    *   if items failed while others were imported. Both name each failed item and its reason
    */
   import(ruleset: Ruleset): Promise<{
+    /** Number of streams. */
     readonly streams: number;
+    /** Number of tables. */
     readonly tables: number;
+    /** Number of rules. */
     readonly rules: number;
     /** Sections, connections and schemas; absent if the ruleset has none. */
     readonly config?: number;
@@ -271,7 +315,10 @@ export interface StreamsApi {
 
 /** A rule of the app. */
 export interface StreamRule extends AsyncIterable<readonly Record<string, unknown>[]> {
+  /** The id of the rule. */
   readonly id: string;
+  /** The current status. */
   status(): Promise<StreamRuleStatus>;
+  /** Drop the rule, which ends the iteration. */
   drop(): Promise<void>;
 }

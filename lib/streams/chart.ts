@@ -20,13 +20,23 @@ export interface StreamRuleActions {
 
 /** The events of the state chart of a stream rule. */
 export type StreamRuleEvent =
-  /** the rule should run */
-  | { type: 'start' }
-  /** its sources and sinks are open */
-  | { type: 'started' }
-  /** the rule was stopped by a call, by its schedule or with the service */
-  | { type: 'stopped' }
-  /** the rule cannot run */
-  | { type: 'failed' }
-  /** the rule was dropped */
-  | { type: 'dropped' };
+  | {
+      /** The rule should run. */
+      type: 'start';
+    }
+  | {
+      /** The sources and sinks are open. */
+      type: 'started';
+    }
+  | {
+      /** The rule was stopped by a call, by its schedule or with the service. */
+      type: 'stopped';
+    }
+  | {
+      /** The rule cannot run. */
+      type: 'failed';
+    }
+  | {
+      /** The rule was dropped. */
+      type: 'dropped';
+    };

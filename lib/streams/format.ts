@@ -19,6 +19,7 @@ export interface FormatSetup {
 
 /** Converts the payloads of a source to rows, and the outputs of rules to bytes. */
 export interface Format {
+  /** The name of the format. */
   readonly name: string;
   /**
    * Decode the rows of a payload. The bytes may change afterwards, so rows must not refer to them.
@@ -35,6 +36,7 @@ export interface Format {
 export interface FormatType {
   /** In lower case. */
   readonly name: string;
+  /** The description. */
   readonly about: string;
   /** @throws InvalidInput STREAM_INVALID if the setup does not suit the format */
   make(setup: FormatSetup): Format;
@@ -46,6 +48,7 @@ export interface FormatType {
 export interface StreamFormat {
   /** A letter, then at most 63 letters, digits, `_` or `-`; case is not significant. */
   readonly name: string;
+  /** A description. Default: empty. */
   readonly about?: string;
   /** Decode the row or rows of a payload. The bytes may change afterwards, so rows must not refer to them. */
   decode(payload: Uint8Array): StreamValueObject | readonly StreamValueObject[];

@@ -26,6 +26,7 @@ export type StreamPattern = Pick<Pattern, 'parts' | 'test' | 'replace'>;
 export interface StreamFunctionTools extends Omit<FunctionTools, 'table' | 'pattern'> {
   /** Compile a regular expression. @throws SqlFailure */
   pattern(text: string): StreamPattern;
+  /** The id of the rule. */
   readonly ruleId: string;
   /** Start time of the rule, in milliseconds since 1970. */
   readonly startedAt: number;
@@ -37,13 +38,27 @@ export interface StreamFunctionTools extends Omit<FunctionTools, 'table' | 'patt
    * Number of emissions of the rule or, with OVER (WHEN ...), of triggers of its window, and the time of the last one.
    * The time is that of the row or of the end of the window, also in event time.
    */
-  readonly hits: { count: number; lastAt: number };
+  readonly hits: {
+    /** Number of emissions or triggers. */
+    count: number;
+    /** Time of the last one, in milliseconds since 1970; 0: there was none. */
+    lastAt: number;
+  };
   /** Number of groups that passed HAVING, and the time of the last one. */
-  readonly groupHits: { count: number; lastAt: number };
+  readonly groupHits: {
+    /** Number of groups. */
+    count: number;
+    /** Time of the last one, in milliseconds since 1970; 0: there was none. */
+    lastAt: number;
+  };
   /**
    * The time at which the delays of `delay` have elapsed, in wall-clock milliseconds: emissions are sent after that.
    */
-  readonly delayed: { until: number };
+  readonly delayed: {
+    /** The time, in milliseconds since 1970. */
+    until: number;
+  };
+  /** The context of the current evaluation. */
   readonly frame: Frame;
   /** The limit `rowWeight`. Default: `MAX_WEIGHT`. */
   readonly rowWeight?: number;
@@ -64,6 +79,7 @@ export interface FunctionBase extends FunctionFields<StreamParameterType> {
 
 /** A function of the values of one tuple. */
 export interface ScalarFunction extends FunctionBase {
+  /** A function of the values of one tuple. */
   readonly kind: 'scalar';
   /** Set if the result is null whenever the first argument is null; the function is then not called. */
   readonly nullIsNull?: true;
@@ -76,6 +92,7 @@ export interface ScalarFunction extends FunctionBase {
 
 /** A scalar function that depends on the rule or the process. */
 export interface ContextFunction extends FunctionBase {
+  /** A function that depends on the rule or the process. */
   readonly kind: 'context';
   /** Called when a rule starts. */
   readonly make: (tools: StreamFunctionTools) => (tuple: Tuple, ...args: StreamValue[]) => StreamValue;
@@ -95,11 +112,13 @@ export interface Accumulator {
 
 /** A function of the values of a group of rows. */
 export interface AggregateFunction extends FunctionBase {
+  /** A function of a group of rows. */
   readonly kind: 'aggregate';
   /** Set if it needs only its state and not the rows: `sum`, but not `percentile_cont`. */
   readonly isIncremental?: true;
   /** `count(*)`: the meaning of the argument `*`. `rows`: an object with all columns of each row. */
   readonly wildcard?: 'ones' | 'rows';
+  /** Make the accumulator of a group. */
   readonly make: (tools: StreamFunctionTools) => Accumulator;
   /**
    * Make an accumulator with `remove`, for overlapping windows. If absent, the rows of such windows are aggregated for
@@ -122,10 +141,13 @@ export interface AnalyticState {
 
 /** A function that remembers earlier rows of its rule: `lag`. */
 export interface AnalyticFunction extends FunctionBase {
+  /** A function that remembers earlier rows. */
   readonly kind: 'analytic';
   /** Set if it accepts `*`: an object with all columns, whose name is undefined. */
   readonly wildcard?: 'rows';
+  /** Make the state when a rule starts. */
   readonly make: (tools: StreamFunctionTools, names: ArgumentNames) => AnalyticState;
+  /** Restore the state of a checkpoint. */
   readonly load: (tools: StreamFunctionTools, names: ArgumentNames, state: unknown) => AnalyticState;
 }
 
@@ -142,7 +164,9 @@ export type ArgumentNames = readonly (string | undefined)[];
 
 /** A function with several results: `unnest` converts them to rows, `changed_cols` and `extract` to columns. */
 export interface ExpandingFunction extends FunctionBase {
+  /** `rows`: each result is a row; `columns`: each result is a column. */
   readonly kind: 'rows' | 'columns';
+  /** Make the state when a rule starts. */
   readonly make: (tools: StreamFunctionTools, names: ArgumentNames) => ExpandingState;
   /** Restore the state of a checkpoint. */
   readonly load?: (tools: StreamFunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;

@@ -60,6 +60,7 @@ export interface CompiledStreamRule {
   readonly sources: readonly string[];
   /** The operators, last one first. */
   readonly explain: PlanNode;
+  /** The operators with their successors. */
   readonly topology: Topology;
   /**
    * Run the statement from the beginning over rows, on a clock that advances from row to row. The run does not wait and

@@ -20,7 +20,9 @@ export type Properties = Readonly<Record<string, unknown>>;
 
 /** A source type, such as `mqtt`: the option TYPE of a stream. */
 export interface SourceType {
+  /** The name, the option TYPE of streams. */
   readonly name: string;
+  /** The description. */
   readonly about: string;
   /** If absent, the properties are not checked. */
   readonly properties?: GivenTable;
@@ -73,6 +75,7 @@ export interface NotedStream extends Pick<SourceSetup, 'stream' | 'isKept'> {
  * it is undone.
  */
 export interface SourceNotes extends Iterable<readonly [key: string, value: string]> {
+  /** The note of a key; undefined if there is none. */
   get(key: string): string | undefined;
   /** Resolves when the note is committed. @throws BrokerError STORE_FAILED */
   set(key: string, value: string): Promise<void>;
@@ -93,6 +96,7 @@ export interface SourceSetup {
   readonly properties: Properties;
   /** Folder for files of this service; undefined if there is none. */
   readonly dataDir: string | undefined;
+  /** The clock of the broker. */
   readonly clock: Clock;
   /** Name of the broker node, the option `node`. */
   readonly node: string;
@@ -153,6 +157,7 @@ export interface SourceSetup {
 }
 
 export interface OpenSource {
+  /** Stop producing rows, and release everything. */
   close(): Awaitable<void>;
   /** Called when rules have changed, and `isKept` may have. */
   changed?(): void;
@@ -170,8 +175,11 @@ export interface OpenSource {
  * the rule receives it.
  */
 export interface FirstMessage {
+  /** The payload, which is decoded by the FORMAT of the stream. */
   readonly payload: Uint8Array;
+  /** The metadata of the message. Default: none. */
   readonly metadata?: Metadata;
+  /** Ids of the rules of this broker that caused the message. Default: none. */
   readonly cause?: Cause | undefined;
 }
 
@@ -185,12 +193,15 @@ export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' |
 export interface OpenLookup {
   /** Find the rows whose columns have these values. @throws the reason why they cannot be found */
   find(keys: readonly string[], values: readonly StreamValue[]): Awaitable<readonly StreamValueObject[]>;
+  /** Release everything. */
   close(): Awaitable<void>;
 }
 
 /** A sink type, such as `mqtt`: the key of an action. */
 export interface SinkType {
+  /** The name, the key of an action. */
   readonly name: string;
+  /** The description. */
   readonly about: string;
   /** The properties of the type; the common ones are added. If absent, they are not checked. */
   readonly properties?: GivenTable;
@@ -202,6 +213,7 @@ export interface SinkType {
 }
 
 export interface SinkSetup {
+  /** The id of the rule. */
   readonly ruleId: string;
   /** Identifies the rule among the causes of messages. Default: `ruleId`. @internal */
   readonly causeId?: string;
@@ -209,7 +221,9 @@ export interface SinkSetup {
   readonly index: number;
   /** The properties of the action, with defaults filled in. */
   readonly properties: Properties;
+  /** Folder for files of this service; undefined if there is none. */
   readonly dataDir: string | undefined;
+  /** The clock of the broker. */
   readonly clock: Clock;
   /** Report that the connection is established. */
   connected(): void;
@@ -287,7 +301,12 @@ export interface RuleOptions {
   /** Duration of each run, such as `10m`. Default: until it is stopped. */
   readonly duration: string;
   /** Times outside of which the rule does not run: a list of `{ begin, end }`. Default: none. */
-  readonly cronDatetimeRange: readonly { readonly begin: string; readonly end: string }[];
+  readonly cronDatetimeRange: readonly {
+    /** The beginning, a date and time that `Date.parse` reads. */
+    readonly begin: string;
+    /** The end, a date and time that `Date.parse` reads. */
+    readonly end: string;
+  }[];
   /** Output null for columns without a value, instead of omitting them. Default false. */
   readonly sendNilField: boolean;
   /** Emit windows without rows, too. Default false. */
@@ -321,17 +340,23 @@ export interface RestartStrategy {
   readonly jitterFactor: number;
 }
 
+/** A stream rule, as given. */
 export interface StreamRuleInput {
   /** Default: a random id. */
   readonly id?: string;
+  /** The statement, one SELECT. */
   readonly sql: string;
+  /** The sinks: objects with one key, the sink type, or functions of the app. Default: none. */
   readonly actions?: readonly ActionInput[];
+  /** Options of the rule. Default: those of the service. */
   readonly options?: Partial<RuleOptions>;
   /** Start the rule. Default true. */
   readonly triggered?: boolean;
   /** A display name. */
   readonly name?: string;
+  /** A version for people. */
   readonly version?: string;
+  /** Words for finding rules. Default: none. */
   readonly tags?: readonly string[];
   /** Do not persist the rule. Default false; a rule with a function as an action is never persisted. */
   readonly temp?: boolean;
@@ -339,14 +364,21 @@ export interface StreamRuleInput {
 
 /** A rule as defined. */
 export interface StreamRuleDefinition {
+  /** The id of the rule. */
   readonly id: string;
+  /** The statement. */
   readonly sql: string;
   /** Without functions of the app, and with `******` for secrets. */
   readonly actions: readonly Readonly<Record<string, Properties>>[];
+  /** All options, with their defaults. */
   readonly options: RuleOptions;
+  /** True if it runs after a start of the service. */
   readonly triggered: boolean;
+  /** A display name; may be empty. */
   readonly name: string;
+  /** A version for people; may be empty. */
   readonly version: string;
+  /** Words for finding rules. */
   readonly tags: readonly string[];
   /** Of `create` and `update`: a sentence for each property of an action that has no effect; absent if there is none. */
   readonly warnings?: readonly string[];
@@ -357,22 +389,31 @@ export type StatusText = string;
 
 /** An entry of the list of rules. */
 export interface StreamRuleSummary {
+  /** The id of the rule. */
   readonly id: string;
+  /** A display name; may be empty. */
   readonly name: string;
+  /** `Running` or `Stopped: REASON`. */
   readonly status: StatusText;
+  /** A version for people; may be empty. */
   readonly version: string;
+  /** Words for finding rules. */
   readonly tags: readonly string[];
 }
 
+/** The status of a stream rule. */
 export interface StreamRuleStatus {
   /** State of the rule's chart. */
   readonly state: 'idle' | 'connected' | 'disconnected';
   /** The state with the kind of its reason, for programs. `text` is for people. */
   readonly code: StreamRuleCode;
+  /** `Running` or `Stopped: REASON`. */
   readonly text: StatusText;
   /** In milliseconds since 1970; 0: never. */
   readonly startedAt: number;
+  /** Time of the last stop, in milliseconds since 1970; 0: never. */
   readonly stoppedAt: number;
+  /** Time of the next start by the schedule or the restart strategy, in milliseconds since 1970; 0: none. */
   readonly nextStartAt: number;
   /** Time of the last sample, in milliseconds since 1970; 0: there is none. While it is the same, so are the samples. */
   readonly sampledAt: number;
@@ -384,7 +425,9 @@ export interface StreamRuleStatus {
 
 /** The nodes of a rule with their successors. */
 export interface Topology {
+  /** The nodes where rows enter. */
   readonly sources: readonly string[];
+  /** The successors of each node. */
   readonly edges: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -395,7 +438,12 @@ export interface StreamStatementValidation {
   /** The streams and tables after FROM and JOIN; empty if the statement is not valid, as `columns`. */
   readonly sources: readonly string[];
   /** The stream or the table of CREATE STREAM and CREATE TABLE; absent for the statement of a rule, and if there are errors. */
-  readonly defines?: { readonly kind: StreamKind; readonly name: string };
+  readonly defines?: {
+    /** A stream or a table. */
+    readonly kind: StreamKind;
+    /** The name of the stream or table. */
+    readonly name: string;
+  };
   /** The columns that it reads, by stream or table: of those without a schema, an ambiguous name counts for each. `*` is all of them. */
   readonly columns: Readonly<Record<string, readonly string[]>>;
 }
@@ -414,13 +462,17 @@ export interface StreamInputSample {
 
 /** An emission of a stream rule. */
 export interface StreamOutputSample {
+  /** Time in milliseconds since 1970. */
   readonly at: number;
+  /** The rows of the emission. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
+  /** True if parts were left out. */
   readonly isCut: boolean;
 }
 
 /** An error of a stream rule. */
 export interface StreamErrorSample {
+  /** Time in milliseconds since 1970. */
   readonly at: number;
   /** The node, as the status names it: `op_2_filter`, `sink_mqtt_0`. */
   readonly node: string;
@@ -432,7 +484,9 @@ export interface StreamErrorSample {
 
 /** A row or a group that a stream rule has excluded. */
 export interface StreamRejectedSample {
+  /** Time in milliseconds since 1970. */
   readonly at: number;
+  /** The node, as the status names it: `op_2_filter`. */
   readonly node: string;
   /** The clause that was not true, FILTER of a window included; `late`: in event time, the row came too late. */
   readonly reason: 'WHERE' | 'FILTER' | 'HAVING' | 'late';
@@ -440,14 +494,19 @@ export interface StreamRejectedSample {
   readonly values: Readonly<Record<string, unknown>>;
   /** Topic of the MQTT message, as of errors. */
   readonly topic?: string;
+  /** True if parts were left out. */
   readonly isCut: boolean;
 }
 
 /** The last five examples of each kind of a stream rule, the oldest first. */
 export interface StreamRuleSamples {
+  /** Rows that sources have produced. */
   readonly inputs: readonly StreamInputSample[];
+  /** Emissions. */
   readonly outputs: readonly StreamOutputSample[];
+  /** Errors. */
   readonly errors: readonly StreamErrorSample[];
+  /** Rows and groups that the rule has excluded. */
   readonly rejected: readonly StreamRejectedSample[];
 }
 
@@ -463,43 +522,69 @@ export interface Validation {
 export interface PlanNode {
   /** Name of the node in the status: `op_2_filter`. */
   readonly name: string;
+  /** The operation of the node. */
   readonly about: string;
+  /** The nodes before it. */
   readonly inputs: readonly PlanNode[];
 }
 
 /** The result of a test of a rule. */
 export interface StreamRuleTest {
+  /** The emissions, each with its rows. */
   readonly emissions: readonly (readonly Record<string, unknown>[])[];
+  /** The errors of rows, in words. */
   readonly errors: readonly string[];
 }
 
 /** A row for the test of a rule. */
 export interface TestRow {
+  /** The stream or table that the row belongs to. */
   readonly stream: string;
+  /** The columns. */
   readonly values: Readonly<Record<string, unknown>>;
   /**
    * Time of arrival in milliseconds; never before that of the preceding row. Default: the time of the preceding row.
    */
   readonly at?: number;
+  /** The metadata. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>>;
 }
 
+/** The kind of a definition. */
 export type StreamKind = 'stream' | 'table';
 
 /** The type of a column. */
 export type ColumnType =
-  | { readonly type: 'bigint' | 'float' | 'string' | 'datetime' | 'boolean' | 'bytea' }
-  | { readonly type: 'array'; readonly element: ColumnType }
-  | { readonly type: 'struct'; readonly fields: readonly Column[] };
+  | {
+      /** A type without parts. */
+      readonly type: 'bigint' | 'float' | 'string' | 'datetime' | 'boolean' | 'bytea';
+    }
+  | {
+      /** A list of values of one type. */
+      readonly type: 'array';
+      /** The type of the values. */
+      readonly element: ColumnType;
+    }
+  | {
+      /** An object with named fields. */
+      readonly type: 'struct';
+      /** The fields. */
+      readonly fields: readonly Column[];
+    };
 
+/** A column of a stream or a table, or a field of a struct. */
 export interface Column {
+  /** The name. */
   readonly name: string;
+  /** The type of its values. */
   readonly type: ColumnType;
 }
 
 /** The definition of a stream or a table, as given by CREATE. */
 export interface StreamDefinition {
+  /** A stream or a table. */
   readonly kind: StreamKind;
+  /** The name. */
   readonly name: string;
   /** Undefined if the stream has no schema. */
   readonly columns: readonly Column[] | undefined;

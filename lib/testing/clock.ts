@@ -129,7 +129,12 @@ export class VirtualClock implements Clock {
    * @param options.within the maximum time to advance. Default: Infinity
    * @returns false if no timer is due within that time; virtual time is then unchanged
    */
-  async runNext(options: { readonly within?: Duration } = {}): Promise<boolean> {
+  async runNext(
+    options: {
+      /** The maximum time to advance. Default: unlimited. */
+      readonly within?: Duration;
+    } = {}
+  ): Promise<boolean> {
     const withinMs = durationMs(options.within ?? Infinity, 'within');
     return this.#runExclusively(async () => {
       let hasFired: boolean | undefined;

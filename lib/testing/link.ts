@@ -121,23 +121,44 @@ export class Link {
   }
 
   /** Delay all bytes, in virtual time. */
-  delay(duration: Duration, options: { readonly direction?: Direction } = {}): void {
+  delay(
+    duration: Duration,
+    options: {
+      /** The direction that is affected. Default: both. */
+      readonly direction?: Direction;
+    } = {}
+  ): void {
     const ms = durationMs(duration, 'duration');
     for (const linkDirection of this.#choose(options.direction)) linkDirection.delay(ms);
   }
 
   /** Drop the chosen packets. Without a direction, both directions are affected and counted separately. */
-  drop(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
+  drop(
+    choice: PacketChoice & {
+      /** The direction that is affected. Default: both. */
+      readonly direction?: Direction;
+    } = {}
+  ): void {
     for (const linkDirection of this.#choose(choice.direction)) linkDirection.add('drop', choice);
   }
 
   /** Deliver the chosen packets twice. Without a direction, both directions are affected and counted separately. */
-  duplicate(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
+  duplicate(
+    choice: PacketChoice & {
+      /** The direction that is affected. Default: both. */
+      readonly direction?: Direction;
+    } = {}
+  ): void {
     for (const linkDirection of this.#choose(choice.direction)) linkDirection.add('duplicate', choice);
   }
 
   /** Drop every PUBACK, PUBREC, PUBREL and PUBCOMP; by default those that the client sends, as if it never acknowledged. */
-  withholdAcks(options: { readonly direction?: Direction } = {}): void {
+  withholdAcks(
+    options: {
+      /** The direction that is affected. Default: `toBroker`. */
+      readonly direction?: Direction;
+    } = {}
+  ): void {
     this.drop({ cmd: ACKS, count: Infinity, direction: options.direction ?? 'toBroker' });
   }
 

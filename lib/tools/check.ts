@@ -55,11 +55,13 @@ export interface StoreFinding {
 export interface StoreReport {
   /** The name of the store. */
   readonly name: string;
+  /** Number of records. */
   readonly records: number;
   /** Size of all keys and values in bytes. */
   readonly bytes: number;
   /** Number of commits that have been made. */
   readonly commits: number;
+  /** The faults that were found; empty if there are none. */
   readonly findings: readonly StoreFinding[];
   /** True if the faults have been repaired or removed. */
   readonly isRepaired: boolean;

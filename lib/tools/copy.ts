@@ -47,7 +47,10 @@ interface ExportedRecord {
  */
 export async function* exportStore(
   store: Store,
-  options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
+  options: {
+    /** Called every few hundred records with the progress. */
+    readonly onProgress?: (progress: StoreProgress) => void;
+  } = {}
 ): AsyncGenerator<string, void> {
   claimFor(store, 'exported');
   try {
@@ -119,7 +122,10 @@ function readable(value: unknown): unknown {
 export async function importStore(
   store: Store,
   lines: AsyncIterable<string> | Iterable<string>,
-  options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
+  options: {
+    /** Called whenever a part has been written, with the progress. */
+    readonly onProgress?: (progress: StoreProgress) => void;
+  } = {}
 ): Promise<StoreProgress> {
   const parts = partsOf(lines);
   try {

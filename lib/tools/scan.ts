@@ -4,6 +4,7 @@ import type { Entry, Store } from '../store/store.ts';
 
 /** The progress of reading or writing a store. */
 export interface StoreProgress {
+  /** Number of records so far. */
   readonly records: number;
   /** Size of all keys and values so far, in bytes. */
   readonly bytes: number;

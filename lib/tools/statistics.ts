@@ -7,13 +7,17 @@ import { type StoreProgress, slicesOf, withClaim, withOpen } from './scan.ts';
 
 /** A number of records, and the size of their keys and values in bytes. */
 export interface StoreShare {
+  /** Number of records. */
   readonly records: number;
+  /** Size of their keys and values, in bytes. */
   readonly bytes: number;
 }
 
 /** The share of one session in a store. */
 export interface SessionShare extends StoreShare {
+  /** The client id of the session. */
   readonly clientId: string;
+  /** Number of its subscriptions. */
   readonly subscriptions: number;
   /** Number of messages, queued and in flight. */
   readonly messages: number;
@@ -21,6 +25,7 @@ export interface SessionShare extends StoreShare {
 
 /** The statistics of a store. */
 export interface StoreStatistics extends StoreShare {
+  /** The name of the store. */
   readonly name: string;
   /** The shares of the kinds of records. */
   readonly kinds: Readonly<Record<RecordName, StoreShare>>;
@@ -41,7 +46,12 @@ const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription',
  */
 export async function storeStatistics(
   store: Store,
-  options: { readonly sessions?: number; readonly onProgress?: (progress: StoreProgress) => void } = {}
+  options: {
+    /** Number of sessions in `largestSessions`. Default: 10. */
+    readonly sessions?: number;
+    /** Called every few hundred records with the progress. */
+    readonly onProgress?: (progress: StoreProgress) => void;
+  } = {}
 ): Promise<StoreStatistics> {
   const kinds = Object.fromEntries(
     Object.keys(RECORDS).map((name) => [name, { records: 0, bytes: 0 }])

@@ -7,6 +7,7 @@ import { type DatabaseOptions, readDatabaseOptions } from './options.ts';
 
 /** The documents to look up. */
 export interface MongodbQuery {
+  /** The name of the collection. Default: `mqtt_user` for users, `mqtt_acl` for access rules. */
   readonly collection?: string;
   /**
    * A filter. Its strings may contain the placeholders of `postgresql`, one in each string; a value is always a string of the filter, never

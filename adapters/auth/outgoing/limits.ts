@@ -33,6 +33,7 @@ export interface LimitOptions {
    * 1,000.
    */
   maxQueued?: number;
+  /** When the source stops to ask a server that fails. */
   breaker?: BreakerOptions;
 }
 

@@ -26,7 +26,13 @@ export interface ManagementClientOptions<R extends ClientRevision = ClientRevisi
    * A function that sends the requests, for example through a proxy or with a custom certificate authority. Default:
    * the global `fetch`.
    */
-  readonly fetch?: (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
+  readonly fetch?: (
+    request: Request,
+    init: {
+      /** Aborts the request. */
+      readonly signal: AbortSignal;
+    }
+  ) => Promise<Response>;
 }
 
 /** Rows that `list` requests at once, unless the query has a `_limit`. */
@@ -59,6 +65,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
     return (await this.request('GET', path, input)).data as DataOf<R, 'GET', P>;
   }
 
+  /** Send a POST. @returns the data of the answer */
   async post<P extends PathOf<R, 'POST'>>(
     path: P,
     ...[input]: ArgumentsOf<R, 'POST', P>
@@ -66,10 +73,12 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
     return (await this.request('POST', path, input)).data as DataOf<R, 'POST', P>;
   }
 
+  /** Send a PUT. @returns the data of the answer */
   async put<P extends PathOf<R, 'PUT'>>(path: P, ...[input]: ArgumentsOf<R, 'PUT', P>): Promise<DataOf<R, 'PUT', P>> {
     return (await this.request('PUT', path, input)).data as DataOf<R, 'PUT', P>;
   }
 
+  /** Send a DELETE. @returns the data of the answer */
   async delete<P extends PathOf<R, 'DELETE'>>(
     path: P,
     ...[input]: ArgumentsOf<R, 'DELETE', P>

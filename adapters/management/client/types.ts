@@ -4,11 +4,15 @@ import type { LaterOperations } from './later.ts';
 
 /** The operations of each revision. */
 export interface Operations {
+  /** The operations of the revision `earlier`. */
   earlier: EarlierOperations;
+  /** The operations of the revision `later`. */
   later: LaterOperations;
+  /** The operations of the revision `hosted`. */
   hosted: HostedOperations;
 }
 
+/** The name of a revision of the interface. */
 export type ClientRevision = keyof Operations;
 
 /** The methods of the operations. */
@@ -35,6 +39,7 @@ export type ListOf<R extends ClientRevision> = {
 
 /** Settings of a single request. */
 export interface RequestSettings {
+  /** Aborts the request. */
   readonly signal?: AbortSignal | undefined;
   /** Default: that of the client. */
   readonly timeoutMs?: number | undefined;
@@ -63,6 +68,7 @@ export type RowOf<R extends ClientRevision, P extends string> =
 export interface PageMeta {
   /** Number of the page; the first one is 1. */
   readonly page: number;
+  /** Maximum number of rows of the page. */
   readonly limit: number;
   /** Rows of the whole list; -1: not counted, because the query has conditions. */
   readonly count: number;
@@ -74,6 +80,7 @@ export interface PageMeta {
 
 /** A page of a list. */
 export interface Page<Data> {
+  /** The rows. */
   readonly data: Data;
   /** Undefined: the answer is the whole list. */
   readonly meta: PageMeta | undefined;

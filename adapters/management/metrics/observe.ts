@@ -7,14 +7,35 @@ export type ObservableInstrument = object;
 
 /** The receiver of the values of instruments. */
 export interface ObservationResult {
+  /** Report the value of an instrument. */
   observe(instrument: never, value: number, attributes: Record<string, string>): void;
 }
 
 /** The part of a meter of `@opentelemetry/api` that is used, version 1.3 or newer: `metrics.getMeter('my-app')`. */
 export interface ObservingMeter {
-  createObservableCounter(name: string, options: { description: string; unit: string }): ObservableInstrument;
-  createObservableGauge(name: string, options: { description: string; unit: string }): ObservableInstrument;
+  /** Make an instrument for a counter. */
+  createObservableCounter(
+    name: string,
+    options: {
+      /** The description of the counter. */
+      description: string;
+      /** The unit of its values. */
+      unit: string;
+    }
+  ): ObservableInstrument;
+  /** Make an instrument for a gauge. */
+  createObservableGauge(
+    name: string,
+    options: {
+      /** The description of the gauge. */
+      description: string;
+      /** The unit of its values. */
+      unit: string;
+    }
+  ): ObservableInstrument;
+  /** Register a function that reports the values of instruments. */
   addBatchObservableCallback(callback: (result: ObservationResult) => void, instruments: never[]): void;
+  /** Remove such a function. */
   removeBatchObservableCallback(callback: (result: ObservationResult) => void, instruments: never[]): void;
 }
 

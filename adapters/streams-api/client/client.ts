@@ -42,6 +42,7 @@ export class StreamsClient {
     this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error: StreamsError });
   }
 
+  /** Send a GET. @returns the answer */
   async get<P extends StreamsPath<'GET'>>(
     path: P,
     ...[input]: StreamsArguments<'GET', P>
@@ -49,6 +50,7 @@ export class StreamsClient {
     return (await this.request('GET', path, input)) as StreamsData<'GET', P>;
   }
 
+  /** Send a POST. @returns the answer */
   async post<P extends StreamsPath<'POST'>>(
     path: P,
     ...[input]: StreamsArguments<'POST', P>
@@ -56,6 +58,7 @@ export class StreamsClient {
     return (await this.request('POST', path, input)) as StreamsData<'POST', P>;
   }
 
+  /** Send a PUT. @returns the answer */
   async put<P extends StreamsPath<'PUT'>>(
     path: P,
     ...[input]: StreamsArguments<'PUT', P>
@@ -63,6 +66,7 @@ export class StreamsClient {
     return (await this.request('PUT', path, input)) as StreamsData<'PUT', P>;
   }
 
+  /** Send a PATCH. @returns the answer */
   async patch<P extends StreamsPath<'PATCH'>>(
     path: P,
     ...[input]: StreamsArguments<'PATCH', P>
@@ -70,6 +74,7 @@ export class StreamsClient {
     return (await this.request('PATCH', path, input)) as StreamsData<'PATCH', P>;
   }
 
+  /** Send a DELETE. @returns the answer */
   async delete<P extends StreamsPath<'DELETE'>>(
     path: P,
     ...[input]: StreamsArguments<'DELETE', P>

@@ -17,6 +17,7 @@ export type StreamsOperation<M extends StreamsMethod, P extends string> = `${M} 
 
 /** Settings of a single request. */
 export interface StreamsRequestSettings {
+  /** Aborts the request. */
   readonly signal?: AbortSignal | undefined;
   /** Default: that of the client. */
   readonly timeoutMs?: number | undefined;

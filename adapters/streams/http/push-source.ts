@@ -133,7 +133,10 @@ export function httpPushSource({ port, host, ...checks }: HttpPushOptions = {}):
 export function mountedHttpPush({
   prefix = '',
   ...checks
-}: PushChecks & { readonly prefix?: string } = {}): MountedHttpPush {
+}: PushChecks & {
+  /** The prefix of the paths of streams. Default: none. */
+  readonly prefix?: string;
+} = {}): MountedHttpPush {
   const paths = new PushPaths(prefix, checks, 'mountedHttpPush');
   return {
     source: {

@@ -1,3 +1,6 @@
+// The part of kafkajs that sources and sinks use, as types, so that the package is needed only where it is used, and the properties from which a
+// client is configured.
+
 import type { ConnectionOptions } from 'node:tls';
 import type { FieldTable } from '../../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
@@ -6,67 +9,133 @@ import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
 /** The part of a client that the source and the sink use: the class `Kafka` of kafkajs implements it. */
 export interface KafkaClient {
-  producer(config?: { readonly allowAutoTopicCreation?: boolean }): KafkaProducer;
-  consumer(config: { readonly groupId: string; readonly maxBytes?: number }): KafkaConsumer;
+  /** Make a producer. */
+  producer(config?: {
+    /** True: a topic that does not exist is created. */
+    readonly allowAutoTopicCreation?: boolean;
+  }): KafkaProducer;
+  /** Make a consumer. */
+  consumer(config: {
+    /** The consumer group. */
+    readonly groupId: string;
+    /** Maximum size of an answer in bytes. */
+    readonly maxBytes?: number;
+  }): KafkaConsumer;
 }
 
+/** The part of a producer that the sink uses. */
 export interface KafkaProducer {
+  /** Connect. */
   connect(): Promise<void>;
+  /** Disconnect. */
   disconnect(): Promise<void>;
+  /** Send records to a topic. */
   send(record: {
+    /** The topic. */
     readonly topic: string;
+    /** The replicas that must acknowledge; -1: all that are in sync. */
     readonly acks: number;
+    /** Time for these acknowledgements, in milliseconds. */
     readonly timeout: number;
+    /** The number of the compression in the protocol; 0: none. */
     readonly compression: number;
+    /** The records. */
     readonly messages: {
+      /** The key, which selects the partition; null: any. */
       readonly key: string | null;
+      /** The value. */
       readonly value: Buffer;
+      /** The headers. */
       readonly headers: Record<string, string>;
     }[];
   }): Promise<unknown>;
 }
 
+/** The part of a consumer that the source uses. */
 export interface KafkaConsumer {
+  /** Connect. */
   connect(): Promise<void>;
+  /** Disconnect. */
   disconnect(): Promise<void>;
-  subscribe(topics: { readonly topics: string[]; readonly fromBeginning: boolean }): Promise<void>;
-  run(config: { readonly eachMessage: (payload: KafkaRecord) => Promise<void> }): Promise<void>;
+  /** Select topics. */
+  subscribe(topics: {
+    /** The topics. */
+    readonly topics: string[];
+    /** True: a group without offsets begins with the oldest record; false: with new ones. */
+    readonly fromBeginning: boolean;
+  }): Promise<void>;
+  /** Begin to read. */
+  run(config: {
+    /** Takes a record. The next one of its partition follows when the promise resolves. */
+    readonly eachMessage: (payload: KafkaRecord) => Promise<void>;
+  }): Promise<void>;
+  /** Add a listener. */
   on(
     event: 'consumer.group_join' | 'consumer.crash',
-    listener: (event: { readonly payload: { readonly error?: Error; readonly restart?: boolean } }) => void
+    listener: (event: {
+      /** Facts about the event. */
+      readonly payload: {
+        /** The error of a crash. */
+        readonly error?: Error;
+        /** True if the consumer restarts on its own. */
+        readonly restart?: boolean;
+      };
+    }) => void
   ): unknown;
 }
 
 /** A record in the form of kafkajs. */
 export interface KafkaRecord {
+  /** The topic. */
   readonly topic: string;
+  /** The number of the partition. */
   readonly partition: number;
+  /** The record. */
   readonly message: {
+    /** The key; null if there is none. */
     readonly key?: Buffer | null;
+    /** The value; null if there is none. */
     readonly value: Buffer | null;
+    /** The time in milliseconds since 1970, as a string. */
     readonly timestamp: string;
+    /** The offset in the partition, as a string. */
     readonly offset: string;
+    /** The headers. */
     readonly headers?: Readonly<Record<string, Buffer | string | (Buffer | string)[] | undefined>>;
   };
+  /** Tell the group that the consumer is alive. */
   heartbeat(): Promise<void>;
 }
 
 /** Credentials of a client. */
 export interface KafkaLogin<M extends string> {
+  /** The mechanism of SASL. */
   readonly mechanism: M;
+  /** The user name. */
   readonly username: string;
+  /** The password. */
   readonly password: string;
 }
 
 /** The configuration of a client, in the form of kafkajs. */
 export interface KafkaConfig {
+  /** The client id. */
   readonly clientId: string;
+  /** The servers, as `host:port`. */
   readonly brokers: string[];
+  /** Settings of TLS. Default: no TLS. */
   readonly ssl?: ConnectionOptions;
+  /** Credentials. Default: none. */
   readonly sasl?: KafkaLogin<'plain'> | KafkaLogin<'scram-sha-256'> | KafkaLogin<'scram-sha-512'>;
+  /** Time for connecting, in milliseconds. */
   readonly connectionTimeout: number;
+  /** Time for a request, in milliseconds. */
   readonly requestTimeout: number;
-  readonly retry: { readonly retries: number };
+  /** Repetition of requests that have failed. */
+  readonly retry: {
+    /** Maximum number of repetitions. */
+    readonly retries: number;
+  };
   /** 0: no log. Errors are in the status of rules. */
   readonly logLevel: 0;
 }

@@ -19,6 +19,7 @@ export type SqlQuery = (text: string, parameters: unknown[], url: string | undef
 
 /** Options of `sqlSource` and `sqlSink`. */
 export interface StreamsSqlOptions {
+  /** Sends a statement to the database of the app. */
   readonly query: SqlQuery;
   /** The kind of database, which determines placeholders and quotes. */
   readonly dialect: SqlDialectName;

@@ -41,7 +41,9 @@ export interface WebSocketsOptions extends WebSocketLimits {
 
 /** The types `websocket`. */
 export interface WebSocketTypes {
+  /** The source type `websocket`. */
   readonly source: SourceType;
+  /** The sink type `websocket`. */
   readonly sink: SinkType;
 }
 
@@ -99,7 +101,10 @@ export function webSockets({ port, host, ...given }: WebSocketsOptions = {}): We
 export function mountedWebSockets({
   prefix = '',
   ...given
-}: WebSocketLimits & { readonly prefix?: string } = {}): MountedWebSockets {
+}: WebSocketLimits & {
+  /** The prefix of the paths. Default: none. */
+  readonly prefix?: string;
+} = {}): MountedWebSockets {
   const limits = readLimits(given);
   const paths = new ServedPaths(limits, prefix);
   return {

@@ -25,11 +25,13 @@ export const RESOURCES_TABLE = '$resources';
 
 /** A rule in its exported form. Its counters are left out. */
 export interface ExportedRule extends Omit<RuleDefinition, 'number'> {
+  /** The id of the rule. */
   readonly id: string;
 }
 
 /** A resource in its exported form: with its secrets. */
 export interface ExportedResource extends Omit<ResourceDefinition, 'number'> {
+  /** The id of the resource. */
   readonly id: string;
 }
 

@@ -33,6 +33,7 @@ export interface Setting {
   readonly default: unknown;
   /** The type of the option. */
   readonly kind: Exclude<FieldType, 'string'> | 'text';
+  /** The unit of a number, such as `ms` or `bytes`; undefined if it has none. */
   readonly unit: Field['unit'];
   /** The permitted values of the type `choice`; undefined for other types. */
   readonly choices: readonly string[] | undefined;

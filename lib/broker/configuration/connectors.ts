@@ -17,6 +17,7 @@ import type { Table } from './tables.ts';
 export interface Connector {
   /** Unique among those of its kind. */
   readonly name: string;
+  /** True if it is started; it need not be connected. */
   readonly isStarted: boolean;
   /** The current state, in the words of its kind. */
   readonly state: string;
@@ -26,7 +27,9 @@ export interface Connector {
   readonly lastError: Error | undefined;
   /** Counters since it was created, in the words of its kind: `{ sent, dropped: { expired } }`. */
   readonly counters: object;
+  /** Start it, if it is stopped. */
   start(): void;
+  /** Stop it. Waiting events or messages stay. */
   stop(): Awaitable<void>;
   /**
    * Send something that is marked as a test to the target, at once and once: see `Connectors.test`. It waits for a limited time, and rejects only
@@ -52,7 +55,17 @@ export interface Inflow {
   /** The times without a connection. */
   readonly outages: {
     /** The last one that may have been at a time. @param precision possible difference, in milliseconds */
-    at(time: number, precision: number): { readonly from: number; readonly until: number | undefined } | undefined;
+    at(
+      time: number,
+      precision: number
+    ):
+      | {
+          /** The beginning, in milliseconds since 1970. */
+          readonly from: number;
+          /** The end, in milliseconds since 1970; undefined: it lasts. */
+          readonly until: number | undefined;
+        }
+      | undefined;
   };
 }
 
@@ -92,12 +105,17 @@ export interface ConnectorKind<Host = never> {
 
 /** A connector, as `broker.connectors` lists it. */
 export interface ConnectorState {
+  /** The kind, such as `webhook` or `bridge`. */
   readonly kind: string;
+  /** Unique among those of its kind. */
   readonly name: string;
+  /** True if it is started; it need not be connected. */
   readonly isStarted: boolean;
   /** In the words of its kind; `missing`: it could not be created, see `lastError`. */
   readonly state: string;
+  /** Number of waiting events or messages. */
   readonly size: number;
+  /** The reason why the last attempt has failed; undefined after a success. */
   readonly lastError: Error | undefined;
   /** Counters since it was created: `{ sent, dropped_expired }`. Empty if it is missing. */
   readonly counters: Readonly<Record<string, number>>;

@@ -25,7 +25,12 @@ import type { SchemaTable } from './payload-schemas.ts';
 import type { SparkplugOptions } from './sparkplug-options.ts';
 
 /** The option `reasons`: the maximum memory in bytes, from 64 KiB; false: nothing is recorded. */
-export type ReasonsOption = { readonly maxBytes: number } | false;
+export type ReasonsOption =
+  | {
+      /** Maximum memory in bytes, at least 65,536. Default: 16,777,216. */
+      readonly maxBytes: number;
+    }
+  | false;
 
 const DEFAULT_REASONS = { maxBytes: 16_777_216 };
 const MIN_REASONS_BYTES = 65_536;
@@ -414,27 +419,41 @@ export interface OptionLayer {
 
 /** The options after they have been read. Those that `broker.configuration` changes have their current values. */
 export type Settings = BrokerSettings & {
+  /** The options that were given, by the place where they were given. */
   readonly given: OptionLayer;
+  /** The clock for all timers and timestamps. */
   readonly clock: Clock;
+  /** The store; undefined: all state is in memory. */
   readonly store: Store | undefined;
+  /** The receiver of log lines; undefined: nothing is logged. */
   readonly logger: Logger | undefined;
+  /** Returns the bytes in use; undefined: heap and buffers of the process are measured. */
   readonly memoryUsage: (() => number) | undefined;
+  /** The settings of the zones, by name. */
   readonly zones: ReadonlyMap<string, Zone>;
+  /** The hooks that were given. */
   readonly hooks: Hooks;
+  /** The sources that were given, in the order in which they are asked. */
   readonly auth: readonly AuthSource[];
+  /** The rewrite rules. */
   readonly rewrite: readonly (RewriteRule | string)[];
   /** Undefined: the broker is not Sparkplug Aware. */
   readonly sparkplug: SparkplugOptions | undefined;
   /** The schemas of payloads, in the order of the option. */
   readonly schemas: readonly TopicSchema[];
+  /** The subscriptions that the broker makes for every client. */
   readonly autoSubscriptions: readonly AutoSubscription[];
+  /** The kinds of connectors that can be created at run time. */
   readonly connectors: readonly ConnectorKind[];
+  /** The option `rules`. */
   readonly rules: RulesOptions;
+  /** The option `streams`. */
   readonly streams: StreamsOptions;
 };
 
 /** The values of `BROKER_OPTIONS`. */
 export type BrokerSettings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'> & {
+  /** Maximum size of the backlogs of all sessions together, in bytes; 0: unlimited. */
   readonly maxTotalMqueueBytes: number;
 };
 

@@ -17,9 +17,13 @@ import { frozen, type TableEntry } from '../../store/table-record.ts';
  * returns frozen copies of the values that were set, because a change within a value would not be persisted.
  */
 export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
+  /** The name of the table. */
   readonly name: string;
+  /** Number of entries. */
   readonly size: number;
+  /** The value of a key; undefined if there is none. */
   get(key: string): V | undefined;
+  /** True if the table has the key. */
   has(key: string): boolean;
   /**
    * Set the value of a key. The change takes effect immediately.

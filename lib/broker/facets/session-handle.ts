@@ -169,7 +169,12 @@ export class SessionHandle<Data = unknown> {
    * listed once.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID; errors of the store
    */
-  async queue(query: PageQuery = {}): Promise<QueuePage & { readonly count: number }> {
+  async queue(query: PageQuery = {}): Promise<
+    QueuePage & {
+      /** Number of messages that wait for the client. */
+      readonly count: number;
+    }
+  > {
     const { cursor, limit, skip } = readQuery<never, PageQuery>(query, {});
     const page = await queuePage(this.#session, { limit, cursor, skip });
     return { ...page, count: this.counters().mqueueLen };

@@ -4,6 +4,7 @@ export interface FeatureState {
   readonly name: string;
   /** Description of the feature, for people. */
   readonly about: string;
+  /** True if it is started. */
   readonly isStarted: boolean;
 }
 

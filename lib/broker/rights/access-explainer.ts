@@ -29,11 +29,13 @@ import type { SessionIndex } from '../sessions/session-index.ts';
 export interface AccessQuestion {
   /** A client with a session is checked with the properties of that session, unless `username` or `remoteAddress` is given. */
   readonly clientId?: string | undefined;
+  /** The user name. Default: none, or that of the session. */
   readonly username?: string | undefined;
   /** IP address. */
   readonly remoteAddress?: string | undefined;
   /** Zone of a client that has no session. Default: the default zone. */
   readonly zone?: string | undefined;
+  /** The requested operation. */
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, as the client writes it. */
   readonly topic: string;
@@ -43,6 +45,7 @@ export interface AccessQuestion {
 
 /** One step of a decision. */
 export interface AccessStep {
+  /** The participant that was asked in this step. */
   readonly by: DecisionStep;
   /** `none`: it does not decide about this; `unasked`: see `AccessQuestion.ask`; `failed`: it gave no answer, which denies. */
   readonly answer: 'allow' | 'deny' | 'none' | 'unasked' | 'failed';

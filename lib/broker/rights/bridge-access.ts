@@ -77,7 +77,12 @@ export class BridgeAccess {
   }
 
   /** The times without a connection to the remote server, for the question why a message did not arrive. @param now the wall-clock time in milliseconds */
-  outages(now: () => number): Inflow['outages'] & { begin(): void; end(): void } {
+  outages(now: () => number): Inflow['outages'] & {
+    /** The connection was lost. */
+    begin(): void;
+    /** The connection is there again. */
+    end(): void;
+  } {
     return new Stops(now);
   }
 

@@ -557,7 +557,9 @@ export type CauseCode = keyof typeof CAUSES;
 
 /** A cause for which a message did not arrive. */
 export interface Cause {
+  /** The code of the cause, a key of `CAUSES`. */
   readonly code: CauseCode;
+  /** The source of the knowledge. */
   readonly kind: CauseKind;
   /** When it happened last, in milliseconds since 1970; of a derived cause, the time of the question. */
   readonly at: number;

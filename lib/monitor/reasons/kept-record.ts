@@ -10,6 +10,7 @@ export interface ReasonRecord {
   readonly since: number;
   /** Time of the last one, in milliseconds since 1970. */
   readonly at: number;
+  /** The code of the record. */
   readonly code: RecordedCode;
   /** Number of times: records that differ only in their time are one. */
   readonly count: number;

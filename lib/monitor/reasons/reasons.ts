@@ -18,6 +18,7 @@ export interface ReasonQuery extends PageQuery {
   readonly rule?: string | undefined;
   /** IP address of clients that could not connect. */
   readonly address?: string | undefined;
+  /** Only records with this code. Default: all. */
   readonly code?: RecordedCode | undefined;
 }
 

@@ -31,7 +31,17 @@ export interface RecordedEntry {
   /** The cause if the record names a receiver; default `cause`. */
   readonly causeOfReceiver?: CauseCode;
   /** The causes of records with some details, and the detail of the cause; default: as without a detail. */
-  readonly byDetail?: Readonly<Record<string, { readonly cause: CauseCode; readonly detail: string }>>;
+  readonly byDetail?: Readonly<
+    Record<
+      string,
+      {
+        /** The cause. */
+        readonly cause: CauseCode;
+        /** The detail of the cause. */
+        readonly detail: string;
+      }
+    >
+  >;
   /** Set if it is a refused CONNECT. Such records displace no others of clients that have connected. */
   readonly isRefusedConnect?: true;
   /** Set if `topic` is a topic filter. Such records are not found by a topic. */

@@ -20,6 +20,7 @@ export interface BusyName {
   readonly name: string;
   /** The rule that has published under this client id; undefined: a client, the app or the broker has, or it is a topic. */
   readonly rule: RuleReference | undefined;
+  /** Number of events. */
   readonly count: number;
 }
 

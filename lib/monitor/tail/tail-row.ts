@@ -31,6 +31,7 @@ export class TailRecord {
   readonly number: number;
   /** Time of the event, in milliseconds since 1970. */
   readonly at: number;
+  /** The event. */
   readonly event: EventName;
   /**
    * The columns of the event as rules have them: `topic`, `clientid`, `qos`, `flags` and so on. Columns that other fields of the row have, the

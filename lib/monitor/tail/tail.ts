@@ -155,6 +155,7 @@ export class Tail implements AsyncIterableIterator<TailPart> {
     return Promise.resolve({ value: undefined, done: true });
   }
 
+  /** The tail itself. */
   [Symbol.asyncIterator](): this {
     return this;
   }

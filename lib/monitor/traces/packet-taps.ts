@@ -12,6 +12,7 @@ const PACKET_SENT = channel('embermq:packet:sent');
 export interface PacketTap {
   /** The `Broker` that received or sent the packet. */
   readonly broker: object;
+  /** The client that sent the packet, or to which it was sent. */
   readonly client: ClientInfo;
   /** The complete packet. Copy it to use it later. `decodePacket(bytes, client.protocolVersion)` of `embermq/decoder` decodes it. */
   readonly bytes: Buffer;

@@ -13,6 +13,7 @@ import { shownUsername } from '../../records/shown-username.ts';
 
 /** The form in which a trace writes payloads. */
 export interface PayloadForm {
+  /** The form of payloads; `none`: they are left out. */
   readonly payload: 'text' | 'hex' | 'base64' | 'none';
   /** Maximum number of bytes at the beginning of a payload that are written. */
   readonly maxPayloadBytes: number;
@@ -152,7 +153,11 @@ export function payloadFields(
   bytes: Buffer,
   { payload: form, maxPayloadBytes }: PayloadForm,
   payloadBytes = bytes.length
-): { readonly payloadBytes: number; readonly [form: string]: string | number } {
+): {
+  /** The size of the whole payload, in bytes. */
+  readonly payloadBytes: number;
+  readonly [form: string]: string | number;
+} {
   if (form === 'none') return { payloadBytes };
   const kept = bytes.length <= maxPayloadBytes ? bytes : bytes.subarray(0, maxPayloadBytes);
   if (form === 'base64') return { payloadBase64: kept.toString('base64'), payloadBytes };

@@ -25,17 +25,35 @@ export interface SessionActions {
 
 /** The events of the session's state chart. */
 export type SessionEvent =
-  /** a CONNECT has been received */
-  | { type: 'connect' }
-  /** the CONNECT is accepted, and this is now the session of the client */
-  | { type: 'accepted' }
-  /** the CONNECT is accepted, and the existing session of the client takes the connection over from this provisional one */
-  | { type: 'handedOver' }
-  /** the connection has closed */
-  | { type: 'closed' }
-  /** another connection with the same client id takes the session over */
-  | { type: 'takenOver' }
-  | { type: 'resumed' }
-  | { type: 'expired' }
-  /** a clean start or the app has ended the offline session */
-  | { type: 'discarded' };
+  | {
+      /** A CONNECT has been received. */
+      type: 'connect';
+    }
+  | {
+      /** The CONNECT is accepted, and this is now the session of the client. */
+      type: 'accepted';
+    }
+  | {
+      /** The CONNECT is accepted, and the existing session of the client takes the connection over from this provisional one. */
+      type: 'handedOver';
+    }
+  | {
+      /** The connection has closed. */
+      type: 'closed';
+    }
+  | {
+      /** Another connection with the same client id takes the session over. */
+      type: 'takenOver';
+    }
+  | {
+      /** The client of the offline session has connected again. */
+      type: 'resumed';
+    }
+  | {
+      /** The session expiry has passed. */
+      type: 'expired';
+    }
+  | {
+      /** A clean start or the app has ended the offline session. */
+      type: 'discarded';
+    };

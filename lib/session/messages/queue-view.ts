@@ -20,6 +20,7 @@ const MAX_SEGMENTS = 100;
 
 /** A message that waits for a client. */
 export interface QueuedMessage {
+  /** The message. */
   readonly message: Message;
   /** QoS with which it is to be sent. */
   readonly qos: QoS;
@@ -31,9 +32,11 @@ export interface QueuedMessage {
 
 /** A packet id of a message to a client, and the acknowledgement that it waits for. */
 export interface InFlightMessage {
+  /** The packet id. */
   readonly packetId: number;
   /** The acknowledgement that is awaited. */
   readonly awaits: 'puback' | 'pubrec' | 'pubcomp';
+  /** The QoS of the PUBLISH. */
   readonly qos: 1 | 2;
   /** True if the PUBLISH has been sent. */
   readonly isSent: boolean;
@@ -51,6 +54,7 @@ export interface SessionFlights {
 
 /** A part of a list of waiting messages. */
 export interface QueuePage {
+  /** The messages, in the order of the list. */
   readonly entries: readonly QueuedMessage[];
   /** Cursor of the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;

@@ -41,6 +41,7 @@ export interface FunctionWork extends CompareWork {
 export interface Pattern {
   /** Number of its parts with repetitions written out. */
   readonly parts: number;
+  /** Check whether a text contains a match. */
   test(text: string): boolean;
   /** Number of capturing groups. */
   readonly groupCount: number;
@@ -56,6 +57,7 @@ export interface FunctionFields<Type extends string> {
   readonly name: string;
   /** The group to which the function belongs in the documentation. */
   readonly family: string;
+  /** The parameters, in their order. */
   readonly params: readonly Parameter<Type>[];
   /** The purpose of the function in one sentence. */
   readonly about: string;

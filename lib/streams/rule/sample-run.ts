@@ -27,6 +27,7 @@ const MAX_OUTPUTS = 10_000;
 export interface PassingTime {
   /** Milliseconds. */
   readonly at: number;
+  /** Absent: no row arrives. */
   readonly stream?: undefined;
 }
 
@@ -35,8 +36,18 @@ export type SampleStep = TestRow | PassingTime;
 
 /** An output of a statement at a time in milliseconds: an emission, or the error of a row. */
 export type TimedOutput =
-  | { readonly at: number; readonly rows: readonly Record<string, unknown>[] }
-  | { readonly at: number; readonly error: string };
+  | {
+      /** The time of the emission. */
+      readonly at: number;
+      /** The rows. */
+      readonly rows: readonly Record<string, unknown>[];
+    }
+  | {
+      /** The time of the error. */
+      readonly at: number;
+      /** The error of a row, in words. */
+      readonly error: string;
+    };
 
 /** The result of a test of a statement. */
 export interface SampleRun extends StreamRuleTest {

@@ -35,6 +35,7 @@ export interface Tuple {
   columnOf(source: number, name: string): StreamValue;
   /** The value of a metadata field. */
   meta(name: string): StreamValue;
+  /** The value of a metadata field of one stream. */
   metaOf(source: number, name: string): StreamValue;
   /** All columns, or those of one stream. Of equal names, the first stream's column is used. */
   columns(source?: number): StreamValueObject;
@@ -230,7 +231,9 @@ export class GroupRow implements Tuple {
 
 /** The bounds of a window, in milliseconds since 1970. */
 export interface WindowRange {
+  /** The beginning. */
   readonly start: number;
+  /** The end. */
   readonly end: number;
   /** Time of the emission. */
   readonly trigger: number;
@@ -288,7 +291,12 @@ export interface Frame {
    * The message with many rows to which the current row belongs, and whether an error of it was sent; undefined if
    * there is none.
    */
-  many?: { hasFailed: boolean } | undefined;
+  many?:
+    | {
+        /** True if an error of it was sent. */
+        hasFailed: boolean;
+      }
+    | undefined;
 }
 
 /** A compiled expression. @throws StreamFailure */
