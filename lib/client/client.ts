@@ -12,13 +12,7 @@ import { checkNames, checkObject } from '../base/fields.ts';
 import { consoleText, defineAsyncDispose, INSPECT, inOneLine, namedOf } from '../base/symbols.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import type {
-  ConnackPacket,
-  DisconnectPacket,
-  Packet,
-  ProtocolVersion,
-  PublishPacket
-} from '../packets/types.ts';
+import type { ConnackPacket, DisconnectPacket, Packet, ProtocolVersion, PublishPacket } from '../packets/types.ts';
 import { VERSION_NAMES } from '../packets/version-names.ts';
 import { ClientAuthentication } from './authentication.ts';
 import { ClientConnection } from './connection.ts';
