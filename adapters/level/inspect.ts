@@ -14,7 +14,7 @@ export async function inspectFolder(
     readonly verify?: boolean;
   } = {}
 ): Promise<FolderReport> {
-  // It shares modules with the broker, which `embermq/level` does not load.
+  // loaded here, because it shares modules with the broker, which embermq/level does not load
   const { inspect } = await import('./inspection.ts');
   return inspect(folder, options);
 }
