@@ -83,7 +83,7 @@ export { listenerText } from './records/listener-text.ts';
 export { recordNames } from './records/record-names.ts';
 export { shownUsername } from './records/shown-username.ts';
 export { plainAddress, verifiedCertificate } from './records/transport-info.ts';
-export { type Given as GivenOptions, ZONE_OPTIONS } from './records/zone.ts';
+export { type Given as GivenOptions, type GivenValue, ZONE_OPTIONS } from './records/zone.ts';
 export { FOUND_KINDS } from './routing/directory-search.ts';
 export { messageProperties } from './rules/events/properties.ts';
 export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';

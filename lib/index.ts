@@ -46,7 +46,7 @@ export {
 export type { Duration, Rate, Size } from './base/fields.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';
-export type { SchemaBroker, WithSchemas } from './broker/broker.ts';
+export type { BrokerOf, NoSchemas, SchemaBroker, WithSchemas } from './broker/broker.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
 export type {
@@ -63,6 +63,7 @@ export type { Connector, ConnectorState, Connectors, ConnectorTest } from './bro
 export type {
   BrokerOptions,
   BrokerSettings,
+  IfTyped,
   OptionLayer,
   ReasonsOption,
   RewriteKind,

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Broker, BrokerError, InvalidInput, StateError } from '../../lib/index.ts';
+import { type Broker, BrokerError, type IfTyped, InvalidInput, StateError } from '../../lib/index.ts';
 import {
   createTestBroker as createKit,
   type PortOptions,
@@ -30,7 +30,11 @@ const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; the errors of `broker.start`
  */
 export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
-export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>>;
+/** Start a test broker with the type of the data that hooks and sources keep with clients. @throws as without a type */
+export async function createTestBroker<Data, Inferred extends TestBrokerOptions = never>(
+  options?: TestBrokerOptions<Data> | Inferred,
+  ...rest: IfTyped<Inferred>
+): Promise<TestBroker<Data>>;
 export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
   return createKit<Data>(options, { openPort, readFile: readRecordingFile });
 }

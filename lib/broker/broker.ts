@@ -38,7 +38,7 @@ import type { ConnectOptions, ListenerOptions, NextEventOptions, Published, Star
 import type { Configuration } from './configuration/configuration.ts';
 import type { Connectors } from './configuration/connectors.ts';
 import { readBrokerOptions } from './configuration/option-reading.ts';
-import { type BrokerOptions, DEFAULT_ZONE, type Settings } from './configuration/options.ts';
+import { type BrokerOptions, DEFAULT_ZONE, type IfTyped, type Settings } from './configuration/options.ts';
 import type { SchemaTable } from './configuration/payload-schemas.ts';
 import type { Table } from './configuration/tables.ts';
 import { Engine } from './engine.ts';
@@ -477,6 +477,12 @@ export interface WithSchemas<S extends SchemaTable> {
 /** A broker with the option `schemas`: `message.value` has the type of the schema of the same filter. */
 export type SchemaBroker<S extends SchemaTable, Data = unknown> = TypedSubscriptions<S> & Broker<Data>;
 
+/** The type of a table without schemas. */
+export type NoSchemas = Readonly<Record<never, never>>;
+
+/** The broker of some options: `Broker`, or `SchemaBroker` if they have schemas. */
+export type BrokerOf<S extends SchemaTable> = [keyof S] extends [never] ? Broker : SchemaBroker<S>;
+
 /**
  * Create a broker. It accepts clients after `await broker.start()`.
  *
@@ -484,9 +490,14 @@ export type SchemaBroker<S extends SchemaTable, Data = unknown> = TypedSubscript
  * events, sources and sessions. Without it, the type is `unknown`. With the option `schemas`, handlers of the same filters get typed values.
  * @throws as the constructor of `Broker`
  */
-export function createBroker<const S extends SchemaTable>(options: BrokerOptions & WithSchemas<S>): SchemaBroker<S>;
-export function createBroker(options?: BrokerOptions): Broker;
-export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data>;
+export function createBroker<const S extends SchemaTable = NoSchemas>(
+  options?: BrokerOptions & Partial<WithSchemas<S>>
+): BrokerOf<S>;
+/** Create a broker with the type of the data that hooks and sources keep with clients. @throws as the constructor of `Broker` */
+export function createBroker<Data, Inferred extends BrokerOptions = never>(
+  options?: BrokerOptions<Data> | Inferred,
+  ...rest: IfTyped<Inferred>
+): Broker<Data>;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> {
   return new Broker<Data>(options);
 }

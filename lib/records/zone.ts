@@ -317,21 +317,20 @@ export const ZONE_OPTIONS = {
   )
 };
 
+/** The value that may be given for the option of a row, before it is parsed. */
+export type GivenValue<Row> = Row extends { readonly default: infer V }
+  ? V extends number
+    ? V | Duration | Size
+    : V extends boolean
+      ? boolean
+      :
+          | V
+          | (Rate extends V ? string : never)
+          | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
+  : never;
+
 /** The values that may be given for the options of a table, before they are parsed. */
-export type Given<T> = {
-  [N in keyof T]?:
-    | (T[N] extends { readonly default: infer V }
-        ? V extends number
-          ? V | Duration | Size
-          : V extends boolean
-            ? boolean
-            :
-                | V
-                | (Rate extends V ? string : never)
-                | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
-        : never)
-    | undefined;
-};
+export type Given<T> = { [N in keyof T]?: GivenValue<T[N]> | undefined };
 
 /** The settings of a zone after parsing: durations in the unit of their row, sizes in bytes. */
 export type Zone = Values<typeof ZONE_OPTIONS> & {
@@ -339,7 +338,9 @@ export type Zone = Values<typeof ZONE_OPTIONS> & {
   readonly name: string;
 };
 /** The settings of a zone as given by the application. */
-export type ZoneInput = Given<typeof ZONE_OPTIONS>;
+export type ZoneInput = {
+  [N in keyof typeof ZONE_OPTIONS]?: GivenValue<(typeof ZONE_OPTIONS)[N]> | undefined; // not Given: errors of the compiler have the name of the type
+};
 
 function checkPrefix(value: unknown, field: string): unknown {
   const fault = checkMountpoint(value as string);

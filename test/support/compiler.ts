@@ -69,3 +69,24 @@ export function sourceProgram(): ts.Program {
 export function parsed(path: string): ts.SourceFile | undefined {
   return program?.getSourceFile(path);
 }
+
+/** Returns the service of an editor that has one file open, an app in a folder where the package is found with its sources. */
+export function editorOf(code: string): { readonly service: ts.LanguageService; readonly path: string } {
+  const path = join(root, 'page-programs/editor.ts');
+  const service = ts.createLanguageService({
+    getScriptFileNames: () => [path],
+    getScriptVersion: () => '1',
+    getScriptSnapshot: (name) => {
+      const text = name === path ? code : ts.sys.readFile(name);
+      return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text);
+    },
+    getCurrentDirectory: () => root,
+    getCompilationSettings: () => ({ ...BUILD_OPTIONS, noUnusedLocals: false, noUnusedParameters: false }),
+    getDefaultLibFileName: ts.getDefaultLibFilePath,
+    fileExists: ts.sys.fileExists,
+    readFile: ts.sys.readFile,
+    directoryExists: ts.sys.directoryExists,
+    getDirectories: ts.sys.getDirectories
+  });
+  return { service, path };
+}

@@ -367,6 +367,13 @@ export interface RewriteRule {
 /** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
 export type RewriteKind = 'publish' | 'subscribe';
 
+/**
+ * The other parameters of an overload for calls with a type argument, such as `createBroker<Data>()`: none, but for calls without one, in which
+ * `Inferred` has the type of the options, a parameter that cannot be given. So the compiler leaves the overload out of these calls, and
+ * reports each mistake in the options once, where it is. One signature for both would not give `new Promise(...)` in a hook its type.
+ */
+export type IfTyped<Inferred> = [Inferred] extends [never] ? [] : [missing: never];
+
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** The clock for all timers and timestamps. Default: the system clock. */
