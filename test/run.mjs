@@ -34,7 +34,7 @@ const ALONE = [
  */
 const TOGETHER = [
   ['cli'],
-  ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'nest', 'webhook'],
+  ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'nest', 'node-red', 'webhook'],
   ['auth'],
   ['net'],
   ['robustness'],

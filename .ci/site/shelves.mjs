@@ -61,6 +61,7 @@ export const SHELVES = [
           page('console', 'adapters/dashboard/README.md', 'Mount the console'),
           page('fastify', 'adapters/fastify/README.md', 'Fastify'),
           page('nest', 'adapters/nest/README.md', 'Nest'),
+          page('node-red', 'adapters/node-red/README.md', 'Node-RED'),
           page('listeners', 'adapters/net/README.md', 'Listeners, TLS and WebSocket'),
           page('state', 'adapters/level/README.md', 'State that survives'),
           page('hooks', 'lib/events/README.md', 'Hooks and events'),

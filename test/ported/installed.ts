@@ -53,6 +53,12 @@ export function installed(name: string, manifest: Manifest): string {
   return folder;
 }
 
+/** Returns the program of a version of Node: that of this process, or one that `.ci/node` installs. */
+export function nodeOf(major: number): string {
+  if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
+  return join(execFileSync('bash', ['.ci/node', String(major)], { cwd: root, encoding: 'utf8' }).trim(), 'node');
+}
+
 /** Returns ports on which no server listens. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));

@@ -1,0 +1,5 @@
+'use strict';
+
+const { registerBroker } = require('./broker-node.js');
+
+module.exports = (RED) => registerBroker(RED, 'embermq broker');

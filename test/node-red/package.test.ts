@@ -1,0 +1,184 @@
+// The nodes of node-red-contrib-embermq without Node-RED, whose interface a few lines replace. `.ci/full ported` runs them in Node-RED 4 and 5.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import mqtt from 'mqtt';
+import { JOINED } from '../support/programs.ts';
+
+const root = join(import.meta.dirname, '../..');
+const source = join(root, 'adapters/node-red');
+const manifest = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+
+/** A node of a flow, as Node-RED makes it. */
+class FlowNode extends EventEmitter {
+  readonly id = 'node-1';
+  readonly credentials: object | undefined;
+  readonly wires: readonly string[][] = [['one'], ['two']];
+  readonly sent: { topic: string; payload: Record<string, unknown> }[][] = [];
+  readonly lines: string[] = [];
+
+  constructor(credentials?: object) {
+    super();
+    this.credentials = credentials;
+  }
+
+  send(messages: FlowNode['sent'][number]): void {
+    this.sent.push(messages);
+    this.emit('sent');
+  }
+
+  status({ text }: { readonly text: string }): void {
+    this.#write(`status ${text}`);
+  }
+
+  log(line: string): void {
+    this.#write(line);
+  }
+
+  warn(line: string): void {
+    this.#write(`warning ${line}`);
+  }
+
+  error(line: string | Error): void {
+    this.#write(String(line));
+  }
+
+  #write(line: string): void {
+    this.lines.push(line);
+    this.emit('line');
+  }
+
+  /** Resolves with the first line that matches. */
+  async line(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const found = this.lines.find((line) => pattern.test(line));
+      if (found !== undefined) return found;
+      await new Promise((resolve) => this.once('line', resolve));
+    }
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => this.emit('close', resolve));
+  }
+}
+
+let folder: string;
+let types: Record<string, (this: FlowNode, config: object) => void>;
+
+before(() => {
+  folder = mkdtempSync(join(root, 'dist-test-'));
+  const installed = join(folder, 'node_modules/node-red-contrib-embermq');
+  cpSync(source, installed, { recursive: true });
+  symlinkSync(JOINED, join(folder, 'node_modules/embermq'), 'junction');
+  const require = createRequire(join(installed, 'x.js'));
+  types = {};
+  const RED = {
+    nodes: { createNode: () => {}, registerType: (type: string, node: never) => (types[type] = node) },
+    settings: { userDir: folder }
+  };
+  for (const file of Object.values<string>(manifest(source)['node-red'].nodes)) require(`./${file}`)(RED);
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0);
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}
+
+function make(type: string, config: object, credentials?: object): FlowNode {
+  const node = new FlowNode(credentials);
+  types[type].call(node, config);
+  return node;
+}
+
+describe('The package node-red-contrib-embermq', () => {
+  it('needs the version of embermq that it is published with', () => {
+    const { version } = manifest(root);
+    assert.equal(manifest(source).version, version);
+    assert.equal(manifest(source).dependencies.embermq, `^${version}`);
+    assert.equal(readFileSync(join(source, 'LICENSE'), 'utf8'), readFileSync(join(root, 'LICENSE'), 'utf8'));
+  });
+
+  it('registers each type in a separate set, with a form, a help text and an icon', () => {
+    assert.deepEqual(Object.keys(types).sort(), ['aedes broker', 'embermq broker']);
+    for (const type of Object.keys(types)) {
+      const html = readFileSync(join(source, `${type.replace(' ', '-')}.html`), 'utf8');
+      for (const part of [`data-template-name="${type}"`, `data-help-name="${type}"`, `registerType('${type}'`])
+        assert.ok(html.includes(part), part);
+      const [, icon] = /icon: '(.*)'/.exec(html) ?? assert.fail();
+      assert.ok(existsSync(join(source, 'icons', icon)));
+    }
+  });
+
+  for (const type of ['embermq broker', 'aedes broker'])
+    it(`opens a port, sends events and messages, and closes the port: ${type}`, async () => {
+      const mqtt_port = await freePort();
+      const node = make(type, { mqtt_port, mqtt_ws_bind: 'port', mqtt_ws_port: '' });
+      await node.line(/status node-red:common.status.connected/);
+      const device = await mqtt.connectAsync(`mqtt://127.0.0.1:${mqtt_port}`, {
+        clientId: 'device',
+        reconnectPeriod: 0
+      });
+      await device.subscribeAsync(['a', 'b'], { qos: 1 });
+      await device.publishAsync('a', 'x', { qos: 1 });
+      await device.unsubscribeAsync('a');
+      const closed = new Promise((resolve) => device.once('close', () => resolve(undefined)));
+      await node.close();
+      await closed;
+      const events = node.sent.flatMap(([event]) => (event === null ? [] : [event]));
+      const topics = events.map(({ topic }) => topic);
+      assert.deepEqual(topics.slice(0, 4), ['client', 'clientReady', 'subscribe', 'unsubscribe']);
+      assert.deepEqual(events[2].payload.topic, 'a');
+      assert.deepEqual(
+        (events[2].payload.subscriptions as { topic: string }[]).map(({ topic }) => topic),
+        ['a', 'b']
+      );
+      const copied = structuredClone({ ...(events[1].payload.client as object), close: undefined, publish: undefined });
+      assert.equal((copied as { id?: string }).id, 'device');
+      const published = node.sent.flatMap(([, message]) => (message ? [message.payload] : []));
+      assert.ok(published.some(({ packet }) => (packet as { topic: string }).topic === 'a'));
+      assert.ok(topics.includes('clientDisconnect'));
+      await assert.rejects(mqtt.connectAsync(`mqtt://127.0.0.1:${mqtt_port}`, { reconnectPeriod: 0 }));
+    });
+
+  it('accepts only clients with the user name and the password of its credentials', async () => {
+    const mqtt_port = await freePort();
+    const node = make('embermq broker', { mqtt_port }, { username: 'ann', password: 'secret' });
+    await node.line(/connected/);
+    const url = `mqtt://127.0.0.1:${mqtt_port}`;
+    for (const login of [{}, { username: 'ann' }, { username: 'ann', password: 'guess' }])
+      await assert.rejects(mqtt.connectAsync(url, { ...login, reconnectPeriod: 0 }), /Connection refused/);
+    const device = await mqtt.connectAsync(url, { username: 'ann', password: 'secret', reconnectPeriod: 0 });
+    await device.endAsync();
+    await node.close();
+  });
+
+  it('keeps its state in a folder in place of MongoDB, with a warning', async () => {
+    for (const fields of [{ dburl: 'mongodb://localhost/mqtt' }, { persistence_bind: 'mongodb' }]) {
+      const mqtt_port = await freePort();
+      const node = make('aedes broker', { mqtt_port, ...fields });
+      await node.line(/warning MongoDB is not used/);
+      await node.line(/connected/);
+      await node.close();
+      assert.ok(existsSync(join(folder, 'embermq/node-1')));
+    }
+  });
+
+  it('reports a port in use, and TLS without a certificate', async () => {
+    const taken = createServer().listen(0);
+    const node = make('embermq broker', { mqtt_port: String((taken.address() as AddressInfo).port) });
+    assert.match(await node.line(/in use/), /^Error: Port \d+ is already in use$/);
+    await node.close();
+    taken.close();
+    const unsafe = make('embermq broker', { mqtt_port: '1', usetls: true });
+    await unsafe.line(/no certificate/);
+    await unsafe.close();
+  });
+});
