@@ -292,7 +292,6 @@ export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<C
 /**
  * The document of `exportConfiguration` as the lines of a JSON text, one for each entry, so that two documents can be compared. The entries
  * are not collected in memory.
- * @param options.without names of sections that are left out
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export async function* exportConfigurationLines<Data>(
@@ -355,15 +354,16 @@ const IMPORTING = new WeakMap<object, Promise<void>>();
 /**
  * Import a document of `exportConfiguration`. All of it is checked before anything is changed. The entries of a section are changed a few
  * in each turn, and those of a turn are persisted together or not at all. A second import starts when the first one has ended.
- * @param options.mode `merge` (default): add the entries that are absent, by their names. `replace`: make the sections of the document
- * equal to it; other sections are unchanged. The user `admin` is never removed
  * @throws InvalidInput IMPORT_INVALID, which names up to 20 entries; OPTION_INVALID, OPTION_UNKNOWN
  */
 export function importConfiguration<Data>(
   broker: Broker<Data>,
   document: ConfigurationDocument,
   options: {
-    /** `merge`: add absent entries; `replace`: make the sections of the document equal to it. Default: `merge`. */
+    /**
+     * `merge`: add the entries that are absent, by their names. `replace`: make the sections of the document equal to it; other sections are
+     * unchanged. The user `admin` is never removed. Default: `merge`.
+     */
     readonly mode?: 'merge' | 'replace';
   } = {}
 ): Promise<ImportResult> {

@@ -9,7 +9,6 @@ const BLOCK_KEYS = 512;
  *
  * Its content survives `close` and `open`, but not the object. It is meant for experiments, and for tests that stop a broker and start
  * another one with the same store.
- * @param options.name name of the store in errors and events; default `memory`
  */
 export function memoryStore(
   options: {

@@ -126,7 +126,6 @@ export class VirtualClock implements Clock {
 
   /**
    * Advance virtual time to the next timer, fire it, and settle.
-   * @param options.within the maximum time to advance. Default: Infinity
    * @returns false if no timer is due within that time; virtual time is then unchanged
    */
   async runNext(

@@ -39,8 +39,6 @@ const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription',
 
 /**
  * Count the records of a store. No broker may have the store open.
- * @param options.sessions the number of sessions in `largestSessions`; default 10
- * @param options.onProgress called every few hundred records with the progress
  * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, IMPORT_UNFINISHED; STORE_CORRUPT, which names the record;
  *   StateError STORE_IN_USE; the errors of the store
  */
