@@ -133,6 +133,12 @@ describe('options of serve', () => {
     });
   });
 
+  it('reads schemas of payloads and the option sparkplug from the file and the environment', async () => {
+    const schemas = { 'a/+': { type: 'object', required: ['t'] } };
+    const { broker } = await read([], { file: { schemas }, env: { EMBERMQ_SPARKPLUG: '{"ndeathTimestamp":true}' } });
+    assert.deepEqual(broker, { schemas, sparkplug: { ndeathTimestamp: true } });
+  });
+
   it('refuses unknown options, and names the source and a suggestion', async () => {
     await assert.rejects(read([], { file: { maxInflihgt: 7 } }), {
       code: 'OPTION_UNKNOWN',

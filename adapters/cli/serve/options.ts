@@ -184,7 +184,9 @@ export const CONFIG_FLAG = {
 const STRUCTURED = {
   zones: flag('object', undefined as unknown, 'settings of single zones', { value: 'JSON' }),
   rewrite: flag('object', undefined as unknown, 'rewrite rules for topics', { value: 'JSON' }),
-  autoSubscriptions: flag('object', undefined as unknown, 'subscriptions made for every client', { value: 'JSON' })
+  autoSubscriptions: flag('object', undefined as unknown, 'subscriptions made for every client', { value: 'JSON' }),
+  schemas: flag('object', undefined as unknown, 'JSON Schemas of payloads by topic filter', { value: 'JSON' }),
+  sparkplug: flag('object', undefined as unknown, 'make the broker Sparkplug Aware; {} is enough', { value: 'JSON' })
 };
 
 /** All options of the library that are not functions. */
