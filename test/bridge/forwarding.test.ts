@@ -67,6 +67,17 @@ describe('A bridge', () => {
     assert.equal(pair.link.counters.connected, 1);
   });
 
+  it('checks messages of the remote server with the schemas of this broker, and counts those that it drops', async () => {
+    const schemas = { 'in/#': { type: 'object', required: ['t'] } };
+    await using pair = await Pair.open(BOTH, { near: { schemas } });
+    const near = await listener(pair.near, 'in/#');
+    for (const qos of [0, 1, 2] as const)
+      for (const payload of ['{"x":1}', `{"t":${qos}}`]) await pair.far.publish('in/x', payload, { qos });
+    for (const qos of [0, 1, 2]) assert.equal(String((await near.next()).payload), `{"t":${qos}}`);
+    assert.equal(pair.near.metrics.counter('messages.dropped.schema'), 3);
+    assert.equal(pair.link.counters.connected, 1);
+  });
+
   it('completes each acknowledgement at both sides', async () => {
     await using pair = await Pair.open(BOTH);
     const far = await listener(pair.far);
