@@ -167,6 +167,23 @@ describe('Sparkplug 3.0, an aware MQTT server', () => {
     assert.deepEqual(await client.subscribe(`${CERTIFICATES}#`), [0]);
   });
 
+  it('routes a birth whose certificate would have a topic that is too long, and reports it as not retained', async () => {
+    await using kit = await aware();
+    const long = `spBv1.0/${'g'.repeat(65_400)}/NBIRTH/${'n'.repeat(100)}`;
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    const dropped: string[] = [];
+    kit.broker.on('message.dropped', ({ reason }) => dropped.push(reason));
+    let count = 0;
+    kit.broker.subscribe('spBv1.0/#', () => count++, { retainHandling: 2 });
+    const node = await kit.connect();
+    await node.publish(long, BIRTH, { qos: 1 });
+    await kit.broker.publish(long, BIRTH);
+    await node.publish(`$delayed/1/${long}`, BIRTH, { qos: 1 });
+    await kit.clock.advance('2s');
+    assert.deepEqual([count, node.isConnected, errors, new Set(dropped)], [3, true, [], new Set(['not_retained'])]);
+  });
+
   it('retains nothing of a refused birth, nor without the option', async () => {
     await using kit = await aware({ hooks: { authorizePublish: () => false } });
     await assert.rejects((await kit.connect()).publish(NBIRTH, BIRTH, { qos: 1 }), { reasonCode: 0x87 });

@@ -7,6 +7,7 @@ import { Message } from '../../packets/message.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { TopicSchema } from '../../routing/topic-schemas.ts';
 import type { Watcher } from '../../routing/watchers.ts';
+import { MAX_TOPIC_BYTES } from '../../topics/topic.ts';
 import type { SparkplugOptions } from '../configuration/sparkplug-options.ts';
 import type { Retainer } from '../features/retainer.ts';
 import { boundProperties, newMessage } from '../new-message.ts';
@@ -37,6 +38,11 @@ export class Sparkplug implements Watcher {
     const { payload, qos } = message;
     if (payload.length === 0) return; // it would delete the certificate
     const topic = `${CERTIFICATES}${message.topic}`;
+    if (Buffer.byteLength(topic) > MAX_TOPIC_BYTES) {
+      const detail = `the topic of its certificate would be longer than ${MAX_TOPIC_BYTES} bytes`;
+      this.#services.announcer.dropped(message, 'not_retained', undefined, undefined, { code: 'not_retained', detail });
+      return;
+    }
     const properties = boundProperties(message);
     const certificate = newMessage({ topic, payload, qos, retain: true, properties }, undefined, this.#services.time);
     const route = this.#routing.of(topic);
