@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import * as Type from 'typebox';
-import { createBroker, type Message, type SchemaTable } from '../../lib/index.ts';
+import { createBroker, type Message, memoryStore, type SchemaTable } from '../../lib/index.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 import { evalFlags, SOURCES } from '../support/programs.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -274,6 +274,59 @@ describe('schemas', () => {
     kit.broker.subscribe('r', ({ value }, isRetained) => values.push([value, isRetained]));
     await immediate();
     assert.deepEqual(values, [[{ kelvin: 274 }, true]]);
+  });
+
+  for (const kind of ['JSON Schema', 'an asynchronous schema', 'a schema that fails'] as const)
+    it(`gives handlers the retained messages before newer ones, with ${kind}`, async () => {
+      const store = memoryStore();
+      for (const payload of ['1', '2']) {
+        await using kit = await createTestBroker({ store, leaks: 'ignore' });
+        await kit.broker.publish(`r/${payload}`, payload, { retain: true });
+      }
+      const answer = async (value: unknown) => {
+        if (kind === 'a schema that fails' && value === 1) throw new Error('broken');
+        return { value };
+      };
+      const schema = kind === 'JSON Schema' ? { type: 'number' } : standard(answer);
+      await using kit = await kitWith({ 'r/+': schema }, { store });
+      const { broker } = kit;
+      const got: unknown[] = [];
+      broker.subscribe('r/+', ({ topic, value }, isRetained) => got.push([topic, value, isRetained]));
+      await Promise.all([broker.publish('r/1', '3'), broker.publish('r/2', '4', { retain: true })]);
+      await kit.clock.settle();
+      const retained =
+        kind === 'a schema that fails'
+          ? [['r/2', 2, true]]
+          : [
+              ['r/1', 1, true],
+              ['r/2', 2, true]
+            ];
+      assert.deepEqual(got.slice(0, retained.length).sort(), retained);
+      assert.deepEqual(got.slice(retained.length), [
+        ['r/1', 3, false],
+        ['r/2', 4, false]
+      ]);
+    });
+
+  it('accepts the answer of a promise of another library, and one that throws', async () => {
+    const thenable = (value: unknown) =>
+      ({
+        // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+        then: (resolve: (result: unknown) => void) => {
+          if (value === 0) throw new Error('broken promise');
+          setImmediate(() => resolve({ value }));
+        }
+      }) as unknown as Promise<Result<unknown>>;
+    await using kit = await kitWith({ a: standard(thenable) });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error.message));
+    const values: unknown[] = [];
+    kit.broker.subscribe('a', ({ value }) => values.push(value));
+    const client = await kit.connect();
+    await client.publish('a', '1', { qos: 1 });
+    await assert.rejects(client.publish('a', '0', { qos: 1 }), { reasonCode: 0x83 });
+    await kit.clock.settle();
+    assert.deepEqual([values, errors], [[1], ['broken promise']]);
   });
 
   it('leaves topics without a schema on the fast path', async () => {

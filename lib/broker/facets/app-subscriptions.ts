@@ -1,9 +1,11 @@
 import { onAbort } from '../../base/abort-listeners.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
+import { isThenable } from '../../events/hooks.ts';
 import type { Message } from '../../packets/message.ts';
 import { valuesOf } from '../../packets/message-values.ts';
 import { APP_RECEIVER, isWithheld } from '../../routing/receiving-rights.ts';
+import type { PublishDecision } from '../../session/ports.ts';
 import { checkTopicFilter, innerFilter } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '../messages/handler-subscriber.ts';
@@ -83,12 +85,12 @@ export class AppSubscriptions {
 
   /**
    * Deliver the retained messages when `subscribe` has returned. If a message is published before that, they are delivered first, so that the
-   * handler receives them in the order of their publication.
+   * handler receives them in the order of their publication. While an asynchronous schema decides about them, newer messages are held.
    * @param hasSchema only messages that match the schemas of their topics are delivered: some may have been retained before there were any
    */
   #deliverRetainedTo(subscriber: HandlerSubscriber, hasSchema: boolean): void {
-    const { work } = this.#engine.services;
-    const { retainer, access } = this.#engine;
+    const { retainer, access, services } = this.#engine;
+    const { work } = services;
     if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const found = retainer.messages
@@ -97,29 +99,45 @@ export class AppSubscriptions {
         isLive && !isWithheld(access.deliveryRights, message, APP_RECEIVER) ? [message] : []
       );
     if (found.length === 0) return;
-    if (!hasSchema) subscriber.queueRetained(found);
+    const matching = hasSchema ? this.#matching(found) : found;
+    if (isThenable(matching)) subscriber.hold();
+    else subscriber.queueRetained(matching);
     work.begin();
     // A promise, because test frameworks replace `queueMicrotask`.
-    void (hasSchema ? this.#matching(found) : Promise.resolve(found)).then((matching) => {
-      if (hasSchema) subscriber.queueRetained(matching);
-      subscriber.deliverRetained();
-      work.end();
+    const deliver = () => {
+      try {
+        subscriber.release();
+      } finally {
+        work.end();
+      }
+    };
+    const queue = (messages: Message[]) => {
+      if (isThenable(matching)) subscriber.queueRetained(messages);
+      deliver();
+    };
+    void Promise.resolve(matching).then(queue, (error: unknown) => {
+      services.failed(error, `a subscription to "${subscriber.filter}"`);
+      deliver();
     });
   }
 
-  /** The messages that match the schemas of their topics. The others are dropped. */
-  async #matching(found: readonly Message[]): Promise<Message[]> {
+  /** The messages that match the schemas of their topics; the others are dropped. Synchronous if the schemas are. */
+  #matching(found: readonly Message[]): Message[] | Promise<Message[]> {
     const { publishing, routing, services } = this.#engine;
-    const decisions = await Promise.all(
-      found.map((message) =>
-        valuesOf(message) === undefined
-          ? publishing.hooks.checked(message, routing.of(message.topic), undefined)
-          : { message, reasonCode: 0, decider: undefined }
-      )
-    );
-    for (const { message, reasonCode, decider } of decisions)
-      if (reasonCode !== 0) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
-    return decisions.flatMap(({ message, reasonCode }) => (reasonCode === 0 ? [message] : []));
+    const accepted = (decisions: readonly PublishDecision[]): Message[] => {
+      for (const { message, reasonCode, decider } of decisions)
+        if (reasonCode !== 0) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
+      return decisions.flatMap(({ message, reasonCode }) => (reasonCode === 0 ? [message] : []));
+    };
+    const decisions = found.map((message) => {
+      const route = routing.of(message.topic);
+      return valuesOf(message) === undefined
+        ? publishing.hooks.checked(message, route, undefined)
+        : { message, route, reasonCode: 0 };
+    });
+    return decisions.some(isThenable)
+      ? Promise.all(decisions).then(accepted)
+      : accepted(decisions as readonly PublishDecision[]);
   }
 
   /** See `Broker.messages`. */

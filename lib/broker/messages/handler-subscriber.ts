@@ -43,6 +43,8 @@ export class HandlerSubscriber implements Subscriber {
   readonly #onError: (error: Error) => void;
   /** Retained messages that are not delivered yet, in reverse order. */
   #queued: Message[] = [];
+  /** Newer messages, held until the retained messages are known; undefined: they are delivered at once. */
+  #held: (readonly [message: Message, isRetained: boolean])[] | undefined = undefined;
 
   /** @param ledger undefined if the broker has no store @param schemaFilter the filter, if it has a schema */
   constructor(
@@ -79,11 +81,32 @@ export class HandlerSubscriber implements Subscriber {
     if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {
       detachFromPublisher(message);
       this.#ledger.committed(message.ticket).then(
-        () => this.#callHandler(message, isRetained),
+        () => this.#receive(message, isRetained),
         () => undefined // the publisher was refused and may send the message again
       );
-    } else this.#callHandler(message, isRetained);
+    } else this.#receive(message, isRetained);
     return true;
+  }
+
+  #receive(message: Message, isRetained: boolean): void {
+    if (this.#held === undefined || this.isEnded) this.#callHandler(message, isRetained);
+    else {
+      detachFromPublisher(message);
+      this.#held.push([message, isRetained]);
+    }
+  }
+
+  /** Hold messages until `release`. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  /** Deliver the queued retained messages, then those that are held. */
+  release(): void {
+    this.deliverRetained();
+    const held = this.#held ?? [];
+    for (let at = 0; at < held.length; at++) this.#callHandler(...held[at]); // the handler may cause more of them
+    this.#held = undefined;
   }
 
   /** Queue the messages that were retained before the subscription. They are delivered before all others. */

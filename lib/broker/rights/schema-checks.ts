@@ -88,7 +88,10 @@ export class SchemaChecks {
     try {
       const input = decoded(message, schema.decode);
       if (input.fault !== undefined) return refusedBy(schema.filter, { message: input.fault }, true);
-      const result = work.run((value: unknown) => schema.validate(value), input.value);
+      const result = work.run((value: unknown) => {
+        const answer = schema.validate(value);
+        return isThenable(answer) ? Promise.resolve(answer) : answer; // it may be a promise of another library
+      }, input.value);
       if (!isThenable(result)) return sound(result);
       return this.#within(result, schema.filter).then(sound).catch(failed);
     } catch (error) {
@@ -100,7 +103,6 @@ export class SchemaChecks {
   #within(result: Promise<SchemaResult>, filter: string): Promise<SchemaResult> {
     const { clock, settings } = this.#services;
     const limitMs = settings.hookTimeout;
-    if (limitMs === 0) return result;
     return new Promise((resolve, reject) => {
       const text = `the schema of "${filter}" did not answer within ${limitMs} ms (option hookTimeout)`;
       const timer = clock.setTimeout(() => reject(new BrokerError('HOOK_TIMEOUT', text)), limitMs);
