@@ -372,6 +372,81 @@ describe('schemas', () => {
     refuses({ a: { schema: kelvin, decode: 'xml' } });
     refuses({ a: { schema: kelvin, decoder: 'text' } }, 'OPTION_UNKNOWN');
     refuses({ a: { '~standard': { version: 2, validate: () => ({}) } } });
+    refuses({ a: { decode: 'text' } });
+    refuses({ a: { Schema: { type: 'string' }, decode: 'text' } }, 'OPTION_UNKNOWN');
+    const certificates = { schemas: { '$sparkplug/certificates/#': {} } };
+    assert.throws(() => createBroker({ ...certificates, sparkplug: {} }), { code: 'OPTION_INVALID' });
+    createBroker(certificates);
+  });
+});
+
+describe('createBroker with JSON Schemas', () => {
+  for (const [place, schema] of [
+    ['.type', { type: 'strin' }],
+    ['.type', { type: ['string', 'nul'] }],
+    ['.type', { type: 5 }],
+    ['.required', { required: 'a' }],
+    ['.required', { required: [1] }],
+    ['.properties', { properties: 5 }],
+    ['.properties.x', { properties: { x: 'string' } }],
+    ['.properties.x.items.type', { properties: { x: { items: { type: 'text' } } } }],
+    ['.anyOf[1].minimum', { anyOf: [{}, { minimum: '1' }] }],
+    ['.items[0].pattern', { items: [{ pattern: '(' }] }],
+    ['.patternProperties', { patternProperties: { '(': {} } }],
+    ['.additionalProperties', { additionalProperties: 'no' }],
+    ['.enum', { enum: 'a' }],
+    ['.uniqueItems', { uniqueItems: 1 }],
+    ['.$defs.a.type', { $defs: { a: { type: 'strin' } } }],
+    ['.dependentRequired', { dependentRequired: { a: 'b' } }],
+    ['.exclusiveMinimum', { minimum: 1, exclusiveMinimum: true }],
+    ['.$ref', { $ref: '#/x' }],
+    ['.$ref', { $ref: 'other' }],
+    ['.items.$ref', { items: { $ref: '#x' } }],
+    ['.$ref.type', { $ref: '#/components/x', components: { x: { type: 'strin' } } }],
+    ['.maximum', { maximum: Number.NaN }]
+  ] as const)
+    it(`refuses a fault that would accept every payload: ${JSON.stringify(schema)}`, () => {
+      const create = (schemas: SchemaTable) => () => createBroker({ schemas });
+      assert.throws(create({ a: schema }), { code: 'OPTION_INVALID', field: `schemas["a"]${place}` });
+      assert.throws(create({ a: { schema, decode: 'text' } }), { field: `schemas["a"].schema${place}` });
+    });
+
+  it('accepts unknown keywords, references and the types of TypeBox', async () => {
+    const tree: { readonly [name: string]: unknown } = {
+      $id: 'http://example.com/tree',
+      type: 'object',
+      properties: {
+        left: { $ref: '#' },
+        right: { $ref: 'tree' },
+        name: { $ref: '#/$defs/name' },
+        tag: { $ref: '#tag' },
+        size: { $ref: '#size' }
+      },
+      components: [{ $anchor: 'size', $ref: '#/components/1' }, { type: 'number' }],
+      $defs: { name: { type: 'string' }, tag: { $anchor: 'tag', type: ['string', 'null'] } }
+    };
+    const box = Type.Object({
+      a: Type.Optional(Type.Union([Type.String({ pattern: /^x/ }), Type.Undefined(), Type.Null()])),
+      b: Type.Record(Type.String(), Type.Integer()),
+      c: Type.Tuple([Type.Literal(1), Type.Array(Type.Number(), { uniqueItems: true })])
+    });
+    const cyclic = Type.Cyclic({ Node: Type.Object({ next: Type.Optional(Type.Ref('Node')) }) }, 'Node');
+    const other = { tpye: 'string', const: { type: 'strin' }, enum: [{ type: 5 }, 1], default: { required: 1 } };
+    await using kit = await kitWith({
+      tree,
+      box,
+      cyclic,
+      other,
+      some: { items: true, contains: {}, if: {}, not: false }
+    });
+    const publish = (topic: string, value: unknown) => kit.broker.publish(topic, JSON.stringify(value));
+    await publish('tree', { left: { name: 'x' }, right: { left: {} }, tag: null, size: 1 });
+    await assert.rejects(publish('tree', { size: 'x' }), { code: 'SCHEMA_MISMATCH' });
+    await assert.rejects(publish('tree', { left: { name: 1 } }), { code: 'SCHEMA_MISMATCH' });
+    await assert.rejects(publish('tree', { right: { tag: 1 } }), { code: 'SCHEMA_MISMATCH' });
+    await publish('box', { a: null, b: { x: 1 }, c: [1, [2, 3]] });
+    await publish('cyclic', { next: { next: {} } });
+    await assert.rejects(publish('cyclic', { next: { next: 1 } }), { code: 'SCHEMA_MISMATCH' });
   });
 });
 

@@ -6,6 +6,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import type { Decoding, SchemaResult, TopicSchema } from '../../routing/topic-schemas.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
+import { checkJsonSchema } from './json-schema-check.ts';
 
 /** The types of a Standard Schema. */
 export interface StandardTypes<Output = unknown> {
@@ -97,7 +98,7 @@ function readSchema(filter: string, given: unknown): TopicSchema {
   if (fault !== undefined)
     throw new InvalidInput('TOPIC_FILTER_INVALID', field, 'a topic filter', filter, `${field}: ${fault}`);
   if (!isSchema(given)) throw invalid(field, given);
-  if (isStandard(given) || !('schema' in given)) return schemaOf(filter, given, 'json', field);
+  if (isStandard(given) || !('schema' in given || 'decode' in given)) return schemaOf(filter, given, 'json', field);
   checkNames(given, ['schema', 'decode'], field);
   const { schema, decode = 'json' } = given as DecodedSchema;
   if (decode !== 'json' && decode !== 'text' && decode !== 'bytes')
@@ -118,6 +119,7 @@ function isStandard(given: PayloadSchema): given is StandardSchema {
 function schemaOf(filter: string, schema: PayloadSchema, decode: Decoding, field: string): TopicSchema {
   if (!isStandard(schema)) {
     if (typeof schema === 'function') throw invalid(field, schema);
+    checkJsonSchema(schema, field);
     return new JsonSchema(filter, decode, schema);
   }
   const { version, validate } = schema['~standard'] ?? {};
