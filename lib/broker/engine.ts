@@ -178,7 +178,7 @@ export class Engine {
     this.kept = { ...kept, ...makeRules(services, this, kept) };
     this.access = this.#accessControl(tables);
     const shared = sharedSettings(settings, this.pressure);
-    const checks = [...settings.schemas, ...sparkplugChecks(settings.sparkplug, () => services.clock.now())];
+    const checks = [...sparkplugChecks(settings.sparkplug, () => services.clock.now()), ...settings.schemas];
     const schemas = checks.length === 0 ? undefined : new TopicSchemas(checks);
     this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel, schemas);
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
@@ -194,7 +194,7 @@ export class Engine {
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
     this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites, access });
-    if (settings.sparkplug !== undefined) new Sparkplug(services, routing, retainer, this.publishing);
+    if (settings.sparkplug !== undefined) new Sparkplug(services, routing, this.publishing);
     const remove: Subscribing['withdraw'] = (...subscription) => this.subscribing.withdraw(...subscription);
     const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
     const { publishing } = this;

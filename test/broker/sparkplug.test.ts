@@ -160,11 +160,31 @@ describe('Sparkplug 3.0, an aware MQTT server', () => {
     await assert.rejects(client.publish(topic, 'forged', { qos: 1, retain: true }), { reasonCode: 0x87 });
     await client.publish(topic, 'forged', { retain: true });
     await client.ping();
-    await assert.rejects(kit.broker.publish(topic, 'forged', { retain: true }), { code: 'NOT_AUTHORIZED' });
+    await assert.rejects(kit.broker.publish(topic, 'forged', { retain: true }), {
+      code: 'NOT_AUTHORIZED',
+      message: `the message to "${topic}" is refused: the topic is not allowed: only the broker publishes below $sparkplug (option sparkplug)`
+    });
     assert.equal(await kit.broker.retained.get(topic), undefined);
     const stranger = await kit.connect({ clientId: 'stranger' });
     assert.deepEqual(await stranger.subscribe(`${CERTIFICATES}#`), [0x87]);
     assert.deepEqual(await client.subscribe(`${CERTIFICATES}#`), [0]);
+  });
+
+  it('reports certificates to listeners and rules, and counts them, without a subscriber', async () => {
+    await using kit = await aware();
+    const { broker } = kit;
+    const seen: string[] = [];
+    broker.on('message.publish', ({ message }) => seen.push(message.topic), { filter: '$sparkplug/#' });
+    await broker.rules.create({
+      id: 'r',
+      sql: 'SELECT topic FROM "$sparkplug/#"',
+      actions: [(output) => seen.push(`rule ${(output as { readonly topic: string }).topic}`)]
+    });
+    await broker.publish(NBIRTH, BIRTH);
+    await kit.clock.settle();
+    assert.deepEqual(seen.sort(), [CERTIFICATES + NBIRTH, `rule ${CERTIFICATES}${NBIRTH}`]);
+    assert.equal(broker.metrics.counter('messages.publish'), 2);
+    assert.equal(broker.metrics.counter('messages.dropped'), 1, 'only the birth had no subscribers');
   });
 
   it('routes a birth whose certificate would have a topic that is too long, and reports it as not retained', async () => {

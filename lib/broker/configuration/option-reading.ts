@@ -123,7 +123,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     hooks,
     auth,
     rewrite,
-    ...{ schemas: readSchemas(schemas), sparkplug: readSparkplug(sparkplug) },
+    ...{ schemas: readSchemas(schemas, sparkplug !== undefined), sparkplug: readSparkplug(sparkplug) },
     autoSubscriptions: readAutoSubscriptions(autoSubscriptions),
     connectors: checkConnectorKinds(connectors),
     rules: readRulesOptions(rules, ruleSettings),

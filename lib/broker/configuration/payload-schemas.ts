@@ -84,9 +84,18 @@ export type JsonObjectValue<Properties, Required> = {
   ? { [Name in keyof Value]: Value[Name] }
   : never;
 
-/** Read the option `schemas`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, TOPIC_FILTER_INVALID */
-export function readSchemas(given: unknown): readonly TopicSchema[] {
+/**
+ * Read the option `schemas`.
+ * @param hasCertificates the broker is Sparkplug Aware: it publishes below $sparkplug what has passed the schemas of births
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, TOPIC_FILTER_INVALID
+ */
+export function readSchemas(given: unknown, hasCertificates: boolean): readonly TopicSchema[] {
   checkObject(given, 'schemas');
+  const reserved = hasCertificates && Object.keys(given as object).find((filter) => /^\$sparkplug(\/|$)/.test(filter));
+  if (typeof reserved === 'string') {
+    const expected = 'a filter of births, such as "spBv1.0/+/NBIRTH/+": schemas do not check messages of the broker';
+    throw new InvalidInput('OPTION_INVALID', `schemas["${reserved}"]`, expected, reserved);
+  }
   return Object.entries(given as object).map(([filter, value]) => readSchema(filter, value));
 }
 

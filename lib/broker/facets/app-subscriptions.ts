@@ -125,14 +125,14 @@ export class AppSubscriptions {
   #matching(found: readonly Message[]): Message[] | Promise<Message[]> {
     const { publishing, routing, services } = this.#engine;
     const accepted = (decisions: readonly PublishDecision[]): Message[] => {
-      for (const { message, reasonCode, decider } of decisions)
-        if (reasonCode !== 0) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
+      for (const { message, decider } of decisions)
+        if (decider !== undefined) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
       return decisions.flatMap(({ message, reasonCode }) => (reasonCode === 0 ? [message] : []));
     };
     const decisions = found.map((message) => {
       const route = routing.of(message.topic);
       return valuesOf(message) === undefined
-        ? publishing.hooks.checked(message, route, undefined)
+        ? publishing.hooks.checkedAgain(message, route)
         : { message, route, reasonCode: 0 };
     });
     return decisions.some(isThenable)

@@ -87,8 +87,12 @@ export class Publishing {
     return undefined;
   }
 
-  /** Report a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
-  route(message: Message, route: Route): number {
+  /**
+   * Report a message, retain it if requested, and deliver it to the subscribers.
+   * @param isCopy it is a copy of another message, and not counted as dropped if it has no subscribers
+   * @returns the number of subscribers that accepted it
+   */
+  route(message: Message, route: Route, isCopy = false): number {
     const { metrics, events, time } = this.#services;
     const { counts } = metrics;
     if (hasExpired(message, time.nowMs)) {
@@ -112,7 +116,7 @@ export class Publishing {
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) if (this.#share(message, groups[at])) taken++;
-    if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
+    if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem && !isCopy) {
       this.#services.announcer.unsubscribed(message, route);
     }
     return taken;

@@ -9,7 +9,6 @@ import type { TopicSchema } from '../../routing/topic-schemas.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import { MAX_TOPIC_BYTES } from '../../topics/topic.ts';
 import type { SparkplugOptions } from '../configuration/sparkplug-options.ts';
-import type { Retainer } from '../features/retainer.ts';
 import { boundProperties, newMessage } from '../new-message.ts';
 import type { Services } from '../services.ts';
 import type { Publishing } from './publishing.ts';
@@ -23,13 +22,11 @@ export class Sparkplug implements Watcher {
   readonly order = -1;
   readonly #services: Services;
   readonly #routing: Routing;
-  readonly #retainer: Retainer;
   readonly #publishing: Publishing;
 
-  constructor(services: Services, routing: Routing, retainer: Retainer, publishing: Publishing) {
+  constructor(services: Services, routing: Routing, publishing: Publishing) {
     this.#services = services;
     this.#routing = routing;
-    this.#retainer = retainer;
     this.#publishing = publishing;
     for (const filter of BIRTHS) routing.watch(filter, this);
   }
@@ -45,9 +42,7 @@ export class Sparkplug implements Watcher {
     }
     const properties = boundProperties(message);
     const certificate = newMessage({ topic, payload, qos, retain: true, properties }, undefined, this.#services.time);
-    const route = this.#routing.of(topic);
-    if (route.targets.length + route.groups.length > 0) this.#publishing.route(certificate, route);
-    else this.#retainer.retain(certificate); // without subscribers, it is not counted as dropped
+    this.#publishing.route(certificate, this.#routing.of(topic), true);
   }
 }
 

@@ -230,6 +230,11 @@ export class MessageHooks {
     return this.#schemas.check(message, route, client);
   }
 
+  /** Check a message that was retained before there was a schema of its topic. */
+  checkedAgain(message: Message, route: Route): PublishDecision | Promise<PublishDecision> {
+    return this.#schemas.checkRetained(message, route);
+  }
+
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
     if (answer === false)
       return { message, route, reasonCode: ReasonCode.notAuthorized, decider: DECIDERS.publishHook };
