@@ -4,6 +4,15 @@
 /** The results by topic filter, in the order of the schemas. */
 type Values = ReadonlyMap<string, unknown>;
 
+/** The fields of a message that tell whether it has a payload. */
+interface Sized {
+  readonly retain: boolean;
+  /** Size of the frame. */
+  readonly bytes: number;
+  /** Offset of the payload. */
+  readonly payloadAt: number;
+}
+
 const VALUES = new WeakMap<object, Values>();
 /** The views of a message for handlers of other filters than that of its first result. */
 const FILTERS = new WeakMap<object, string>();
@@ -30,4 +39,9 @@ export function shownValue(message: object): unknown {
 export function showValue(message: object, values: Values, filter: string): void {
   VALUES.set(message, values);
   FILTERS.set(message, filter);
+}
+
+/** Tell whether a message deletes the retained message of its topic. Schemas do not check it, so that it has no results. */
+export function isDeletion({ retain, bytes, payloadAt }: Sized): boolean {
+  return retain && bytes <= payloadAt;
 }

@@ -46,8 +46,8 @@ export interface TopicSchema {
   readonly hasPlainIssues: boolean;
   /** Done by the broker in place of a schema: it replaces the message, or refuses it. @internal */
   act?(message: Message): Message | Decider;
-  /** Check a decoded payload. */
-  validate(value: unknown): SchemaResult | Promise<SchemaResult>;
+  /** Check a decoded payload. @param bytes its size before it was decoded */
+  validate(value: unknown, bytes: number): SchemaResult | Promise<SchemaResult>;
 }
 
 /** The schemas of a topic without one. */

@@ -233,6 +233,10 @@ describe('schemas', () => {
     const client = await kit.connect();
     await assert.rejects(client.publish('a', '1', { qos: 1 }), { reasonCode: 0x83 });
     assert.deepEqual(errors, ['the schema of "a": broken schema']);
+    await assert.rejects(kit.broker.publish('a', '1'), {
+      code: 'SCHEMA_FAILED',
+      message: 'the message to "a" is refused: filter "a": the schema has failed'
+    });
   });
 
   it('checks wills when they are published, and messages of the app', async () => {
@@ -327,6 +331,80 @@ describe('schemas', () => {
     await assert.rejects(client.publish('a', '0', { qos: 1 }), { reasonCode: 0x83 });
     await kit.clock.settle();
     assert.deepEqual([values, errors], [[1], ['broken promise']]);
+  });
+
+  it('sees the timestamp that the broker sets, once for a retained message', async () => {
+    const store = memoryStore();
+    const topic = 'spBv1.0/G/NDEATH/N';
+    const any = standard((value) => ({ value }));
+    const open = (schemas: SchemaTable) => kitWith(schemas, { store, sparkplug: { ndeathTimestamp: true } });
+    let published: Buffer;
+    {
+      await using kit = await open({ [topic]: { schema: any, decode: 'bytes' } });
+      const got: unknown[] = [];
+      kit.broker.subscribe(topic, ({ value, payload }) => got.push(value, payload));
+      await kit.broker.publish(topic, Buffer.from([0x08, 1]), { retain: true });
+      published = (await kit.broker.retained.get(topic))?.payload as Buffer;
+      assert.ok(published.length > 2);
+      assert.deepEqual(got, [published, published]);
+    }
+    await using kit = await open({ [topic]: { schema: any, decode: 'bytes' } });
+    await kit.clock.advance('1m');
+    const got: unknown[] = [];
+    kit.broker.subscribe(topic, ({ value, payload }) => got.push(value, payload));
+    await kit.clock.settle();
+    assert.deepEqual(got, [published, published]);
+  });
+
+  it('lets clients and the app delete retained messages, which handlers of the filter do not receive', async () => {
+    await using kit = await kitWith({ 'a/+': room });
+    const { broker } = kit;
+    const typed: unknown[] = [];
+    const all: string[] = [];
+    broker.subscribe('a/+', ({ value }) => typed.push((value as { readonly name: string }).name));
+    broker.subscribe('#', (message) => all.push(text(message)));
+    const client = await kit.connect();
+    const payload = '{"name":"x","celsius":1}';
+    for (const publisher of [broker, client]) {
+      await client.publish('a/1', payload, { qos: 1, retain: true });
+      await publisher.publish('a/1', '', { qos: 1, retain: true });
+      assert.equal(await broker.retained.get('a/1'), undefined);
+    }
+    await assert.rejects(client.publish('a/1', '', { qos: 1 }), { reasonCode: 0x99 });
+    assert.deepEqual(
+      [typed, all],
+      [
+        ['x', 'x'],
+        [payload, '', payload, '']
+      ]
+    );
+  });
+
+  it('describes the fault of a large payload in few words, in little time', async () => {
+    await using kit = await kitWith({ a: { type: 'array', items: { type: 'string' } } });
+    const reason = (count: number) =>
+      kit.broker.publish('a', JSON.stringify(Array(count).fill(1))).then(
+        () => 'accepted',
+        ({ message }) => message.split(': ').slice(1).join(': ')
+      );
+    assert.equal(await reason(10), '0: must be string');
+    assert.equal(await reason(33_000), 'it is not valid');
+  });
+
+  it('names a property that is not allowed, also one of many', async () => {
+    await using kit = await kitWith({
+      a: { type: 'object', additionalProperties: false },
+      b: { type: 'object', properties: { x: false } }
+    });
+    const reason = (topic: string, names: readonly string[]) =>
+      kit.broker.publish(topic, JSON.stringify(Object.fromEntries(names.map((name) => [name, 1])))).then(
+        () => 'accepted',
+        ({ message }) => message.split(': ').slice(1).join(': ')
+      );
+    const names = Array.from({ length: 9 }, (_, at) => `k${at}`);
+    assert.equal(await reason('a', names), 'k0: is not allowed');
+    assert.equal(await reason('a', names.slice(0, 1)), 'must not have additional properties');
+    assert.equal(await reason('b', ['x']), 'x: is not allowed');
   });
 
   it('leaves topics without a schema on the fast path', async () => {

@@ -140,6 +140,9 @@ function invalid(field: string, given: unknown): InvalidInput {
   return new InvalidInput('OPTION_INVALID', field, 'a Standard Schema of version 1, or a JSON Schema', given);
 }
 
+/** Size of the largest payload whose faults are looked for: `Errors` walks through all of it. */
+const MAX_EXPLAINED_BYTES = 65_536;
+
 type Validator = typeof import('typebox/schema');
 
 /** A schema in the language of JSON Schema. */
@@ -160,13 +163,19 @@ class JsonSchema implements TopicSchema {
     this.#validator = await import('typebox/schema');
   }
 
-  validate(value: unknown): SchemaResult {
+  validate(value: unknown, bytes: number): SchemaResult {
     const { Check, Errors } = this.#validator as Validator;
     if (Check(this.#schema, value)) return { value };
+    if (bytes > MAX_EXPLAINED_BYTES) return { issues: [] };
     const [, errors] = Errors(this.#schema, value);
+    // a property that is not allowed has an error, and so has its object, which is left out if there are many
+    const isGeneral = errors.some(({ keyword }) => keyword !== 'boolean');
     const issues = errors
-      .filter(({ keyword }) => keyword !== 'boolean') // "schema is false", of a property that another error names
-      .map(({ message, instancePath }) => ({ message, path: instancePath.split('/').slice(1) }));
+      .filter(({ keyword }) => keyword !== 'boolean' || !isGeneral)
+      .map(({ keyword, message, instancePath }) => ({
+        message: keyword === 'boolean' ? 'is not allowed' : message,
+        path: instancePath.split('/').slice(1)
+      }));
     return { issues };
   }
 }

@@ -1,5 +1,6 @@
 import { asError } from '../../base/errors.ts';
 import { detachFromPublisher, type Frame, Message } from '../../packets/message.ts';
+import { isDeletion } from '../../packets/message-values.ts';
 import type { QoS } from '../../packets/types.ts';
 import { type Subscriber, Subscription } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
@@ -76,6 +77,7 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
+    if (this.#schemaFilter !== undefined && isDeletion(message)) return true; // it has no value
     if (this.#queued.length > 0) this.deliverRetained();
     const isRetained = subscription.retainAsPublished && message.retain;
     if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {

@@ -271,7 +271,7 @@ export class OwnMessages {
     if (outcome.reasonCode !== 0) {
       const { message, reasonCode, decider } = outcome;
       this.#services.announcer.refused(message, dropReason(reasonCode, decider), decider);
-      throw refusedByHook(outcome);
+      throw refusedMessage(outcome);
     }
     if (outcome.route.kind !== TopicKind.delayed) {
       const route = routing.freshened(outcome.route);
@@ -317,10 +317,14 @@ export class OwnMessages {
   }
 }
 
-function refusedByHook({ message, reasonCode, decider }: PublishDecision): Error {
+function refusedMessage({ message, reasonCode, decider }: PublishDecision): Error {
   if (reasonCode === ReasonCode.serverShuttingDown) return stoppedMeanwhile(message);
-  if (decider?.drop === 'schema') return mismatch(message, decider);
-  return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
+  if (decider?.drop === 'schema' && reasonCode === ReasonCode.payloadFormatInvalid) return mismatch(message, decider);
+  const refused = `the message to "${message.topic}" is refused`;
+  if (decider?.drop === 'schema') return new BrokerError('SCHEMA_FAILED', `${refused}: ${decider.detail}`);
+  const isHook = decider === undefined || decider.by === 'hook';
+  const text = isHook ? `a publish hook refused the message to "${message.topic}"` : `${refused}: ${decider.text}`;
+  return new NotAuthorized(text, reasonCode);
 }
 
 function mismatch({ topic }: Message, { detail, reasonString = detail }: Decider): InvalidInput {

@@ -6,7 +6,7 @@ import { BrokerError } from '../../base/errors.ts';
 import { Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import type { Message } from '../../packets/message.ts';
-import { setValues } from '../../packets/message-values.ts';
+import { isDeletion, setValues } from '../../packets/message-values.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import type { Route } from '../../routing/route.ts';
@@ -22,6 +22,7 @@ const MAX_PLACE = 64;
 interface Checked {
   readonly message: Message;
   readonly route: Route;
+  readonly schemas: readonly TopicSchema[];
   readonly client: ClientInfo | undefined;
   readonly values: Map<string, unknown>;
 }
@@ -42,13 +43,19 @@ export class SchemaChecks {
 
   /** Check a message by all schemas of its route. Synchronous if they are. */
   check(message: Message, route: Route, client: ClientInfo | undefined): PublishDecision | Promise<PublishDecision> {
-    return this.#checkFrom(0, { message, route, client, values: new Map() });
+    return this.#checkFrom(0, { message, route, schemas: route.schemas, client, values: new Map() });
+  }
+
+  /** Check a message that was retained before there was a schema. The broker does nothing to it again. */
+  checkRetained(message: Message, route: Route): PublishDecision | Promise<PublishDecision> {
+    const schemas = route.schemas.filter(({ act }) => act === undefined);
+    return this.#checkFrom(0, { message, route, schemas, client: undefined, values: new Map() });
   }
 
   #checkFrom(at: number, checked: Checked): PublishDecision | Promise<PublishDecision> {
-    const { route, values } = checked;
-    for (; at < route.schemas.length; at++) {
-      const schema = route.schemas[at];
+    const { route, schemas, values } = checked;
+    for (; at < schemas.length; at++) {
+      const schema = schemas[at];
       const outcome = schema.act?.(checked.message);
       if (outcome instanceof Decider)
         return { message: checked.message, route, reasonCode: ReasonCode.notAuthorized, decider: outcome };
@@ -56,6 +63,7 @@ export class SchemaChecks {
         checked = { ...checked, message: outcome };
         continue;
       }
+      if (isDeletion(checked.message)) continue;
       const result = this.#ask(schema, checked);
       if (isThenable(result)) return this.#later(result, at, checked);
       const refusal = note(result, schema, checked);
@@ -67,13 +75,13 @@ export class SchemaChecks {
 
   #later(answer: Promise<SchemaResult | Refused>, at: number, checked: Checked): Promise<PublishDecision> {
     const { life, time } = this.#services;
-    const { message, route } = checked;
+    const { message, route, schemas } = checked;
     message.detach();
     const begun = life.number;
     return answer.then((result) => {
       if (life.number !== begun) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
       time.read(); // the schema took time [MQTT-3.3.2-6]
-      return note(result, route.schemas[at], checked) ?? this.#checkFrom(at + 1, checked);
+      return note(result, schemas[at], checked) ?? this.#checkFrom(at + 1, checked);
     });
   }
 
@@ -89,7 +97,7 @@ export class SchemaChecks {
       const input = decoded(message, schema.decode);
       if (input.fault !== undefined) return refusedBy(schema.filter, { message: input.fault }, true);
       const result = work.run((value: unknown) => {
-        const answer = schema.validate(value);
+        const answer = schema.validate(value, message.payload.length);
         return isThenable(answer) ? Promise.resolve(answer) : answer; // it may be a promise of another library
       }, input.value);
       if (!isThenable(result)) return sound(result);

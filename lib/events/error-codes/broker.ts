@@ -164,6 +164,10 @@ export const BROKER_CODES = {
       'A topic is not rewritten: a `RegExp` is applied to at most 512 bytes, and a string of many parts to fewer characters. Reported once for each rule.',
     remedy: 'Use a string as the pattern, and a short one.'
   },
+  SCHEMA_FAILED: {
+    about: 'A schema has thrown an error, or gave no answer in time; the message was refused.',
+    remedy: 'Look at the error in the event `error`.'
+  },
   SCHEMA_MISMATCH: {
     about: 'The payload of a message does not match a schema of its topic.',
     remedy: 'Correct the payload, or the schema in the option `schemas`.'
