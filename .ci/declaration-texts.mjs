@@ -1,5 +1,5 @@
 // The texts of rows, as comments in the declarations of the package: an editor shows them for the members that a table describes, and for those of the
-// types that are mapped from it (`BrokerOptions`, `BrokerEvents`). Sources keep one copy, in the row.
+// types that are mapped from it (`BrokerOptions`). Sources keep one copy, in the row.
 //
 // The tables are evaluated, because rows are spread from other tables, and their defaults are computed. A constant of a declaration is a table if
 // the properties of its value are rows with texts.

@@ -1,5 +1,5 @@
-// The files that are written from the rows of the REST interfaces: the OpenAPI documents, the types of the clients, and the requests of `ctl`. They
-// are not in git. Tests, builds and `npm run check` write them first: in 0.8 s if a source that the rows import has changed, otherwise in 20 ms.
+// The files that are written from rows: the types of events; of the REST interfaces the OpenAPI documents, the types of the clients, and the requests
+// of `ctl`. They are not in git. Tests, builds and `npm run check` write them first: in 0.8 s if a source that the rows import has changed, otherwise in 20 ms.
 //
 // A file is written in .cache and renamed, and only if its content changes. So concurrent runs do not interfere, no build sees part of a file, and
 // what was built from the file stays up to date.
@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { typesOf } from './client-types.mjs';
 import { ctlActionsOf } from './ctl-actions.mjs';
+import { eventTypesOf } from './event-types.mjs';
 
 const root = join(import.meta.dirname, '..');
 const STATE = '.cache/generated/state.json';
@@ -16,6 +17,7 @@ const OWN_SOURCES = [
   '.ci/generated.mjs',
   '.ci/client-types.mjs',
   '.ci/ctl-actions.mjs',
+  '.ci/event-types.mjs',
   'package.json',
   'package-lock.json'
 ];
@@ -30,7 +32,8 @@ export async function writeGenerated() {
       absWorkingDir: root,
       stdin: {
         contents: `
-          export { createBroker } from './lib/index.ts';
+          export { createBroker, EVENTS } from './lib/index.ts';
+          export { EVENT_ABOUT, EVENT_FIELD_ABOUT } from './lib/events/event-texts.ts';
           export { managementApi } from './adapters/management/index.ts';
           export { OPERATIONS as managementRows } from './adapters/management/operations/index.ts';
           export { streamsApi } from './adapters/streams-api/index.ts';
@@ -57,7 +60,8 @@ export async function writeGenerated() {
 }
 
 /** The content of the files, by their paths. */
-function filesOf({ createBroker, managementApi, managementRows, streamsApi, streamsRows }) {
+function filesOf(modules) {
+  const { createBroker, managementApi, managementRows, streamsApi, streamsRows } = modules;
   const broker = createBroker();
   const of = (revision) => managementApi(broker, { revision }).openapi();
   const [earlier, later, hosted, streams] = [of('earlier'), of('later'), of('hosted'), streamsApi(broker).openapi()];
@@ -71,7 +75,8 @@ function filesOf({ createBroker, managementApi, managementRows, streamsApi, stre
     'adapters/management/client/later.ts': typesOf(later, 'LaterOperations'),
     'adapters/cli/ctl/requests.ts': ctlActionsOf([...laterRows, ...streamsRows]),
     'adapters/streams-api/openapi/streams.json': json(streams),
-    'adapters/streams-api/client/operations.ts': typesOf(streams, 'StreamsOperations')
+    'adapters/streams-api/client/operations.ts': typesOf(streams, 'StreamsOperations'),
+    'lib/events/event-types.ts': eventTypesOf(modules.EVENTS, modules.EVENT_ABOUT, modules.EVENT_FIELD_ABOUT)
   };
 }
 

@@ -118,30 +118,34 @@ export * from './client/options.ts';
 export type { VerdictRecord } from './connection/verdicts.ts';
 export * from './deprecated.ts';
 export {
-  type BrokerEvents,
   EVENT_NAMES,
   EVENTS,
   type EventEntry,
   type EventFields,
   type EventName,
   type EventValue,
-  type FieldTypes,
-  type SubscribeResult
+  type FieldTypes
 } from './events/catalogue.ts';
 export type { DecisionStep } from './events/deciders.ts';
 export type { ErrorCodeEntry } from './events/error-codes/row.ts';
 export { ERROR_CODES } from './events/error-codes.ts';
+export type * from './events/event-types.ts';
 export type {
   Approval,
   AuthenticateRequest,
+  AuthorizePublishRequest,
+  AuthorizeSubscribeRequest,
   Awaitable,
   Challenge,
   ChangedFilter,
+  DeliverRequest,
   Hook,
   HookName,
   HookOptions,
   Hooks,
   NoOpinion,
+  PreConnectRequest,
+  PublishRequest,
   Refusal,
   Verdict
 } from './events/hooks.ts';
@@ -162,7 +166,7 @@ export {
   type DropReason,
   type DropReasonEntry
 } from './events/reasons.ts';
-export type { SubscriptionOptions } from './events/subscription-options.ts';
+export type { SubscribeResult, SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { AuditEntry, AuditInput, AuditLog, AuditOutcome, AuditQuery } from './monitor/audit.ts';
 export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import ts from 'typescript';
+import { EVENT_NAMES, EVENTS } from '../lib/events/catalogue.ts';
+import { EVENT_ABOUT, EVENT_FIELD_ABOUT } from '../lib/events/event-texts.ts';
 import { editorOf } from './support/compiler.ts';
 
 const HEAD = `
@@ -100,4 +102,91 @@ describe('An editor', () => {
       []
     );
   });
+
+  it('shows the parameter of each listener as the type of its event, and the text of the event and of each field', () => {
+    const calls = EVENT_NAMES.map((name) => {
+      const fields = Object.keys(EVENTS[name].fields);
+      return `broker.on('${name}', (e) => [${fields.map((field) => `e.${field}`)}]);
+        broker.on('${name}', ({ ${fields} }) => undefined); ({} as BrokerEvents)['${name}'];\n`;
+    });
+    const hover = hoverOf(
+      `import { type BrokerEvents, createBroker } from 'embermq'; const broker = createBroker();\n${calls.join('')}`
+    );
+    for (const name of EVENT_NAMES) {
+      const start = `broker.on('${name}', (`;
+      const shown = /^\(parameter\) e: (\w+Event)(?:<unknown>)?$/.exec(hover(start, 'e').type);
+      assert.equal(shown?.[1].toLowerCase(), eventTypeName(name).toLowerCase());
+      assert.equal(hover('', `({} as BrokerEvents)['${name}'`, `${name}'`).text, EVENT_ABOUT[name]);
+      for (const field of Object.keys(EVENTS[name].fields)) {
+        const about = EVENT_FIELD_ABOUT[`${name} ${field}`] ?? EVENT_FIELD_ABOUT[field];
+        assert.ok(about.length > 5);
+        const member = hover(start, `e.${field}`, field);
+        assert.equal(member.text, about, `${name} ${field}`);
+        assert.match(member.type, new RegExp(`^\\(property\\) ${shown?.[1]}(<unknown>)?\\.${field}: (?!any)`));
+        assert.equal(hover(`broker.on('${name}', ({`, field).text, about, `${name} ${field}`);
+      }
+    }
+  });
+
+  it('shows the data of clients in the values of events with their own type', () => {
+    const hover = hoverOf(`${HEAD} declare const broker: Broker<User>;
+      broker.on('client.connected', (e) => e.client.data);
+      const next = await broker.nextEvent('error', { where: (v) => v.client?.data?.tenant === '' });`);
+    assert.equal(hover("'client.connected', (", 'e').type, '(parameter) e: ClientConnectedEvent<User>');
+    assert.equal(hover('e.client.', 'data').type, '(property) ClientInfo<User>.data: User | undefined');
+    assert.equal(hover('const ', 'next').type, 'const next: BrokerErrorEvent<User>');
+    assert.equal(hover('where: (', 'v').type, '(parameter) v: BrokerErrorEvent<User>');
+  });
+
+  it('shows the parameter of each hook as a named type', () => {
+    const hooks = ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe', 'publish', 'deliver'];
+    const hover = hoverOf(`${HEAD} const broker = createBroker();
+      ${hooks.map((name) => `broker.hook('${name}', (request) => { request.client; return false; });`).join('\n')}`);
+    for (const name of hooks) {
+      const type = `${name[0].toUpperCase()}${name.slice(1)}Request`;
+      assert.equal(hover(`'${name}', (`, 'request').type, `(parameter) request: ${type}<unknown>`);
+      assert.notEqual(hover(`'${name}', (`, 'request.client', 'client').text, '');
+    }
+  });
+
+  it('declares the values of events as the catalogue has them', () => {
+    const code = `import type { BrokerEvents, EVENTS, EventName, EventValue } from 'embermq';
+      type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+      type Computed<Data> = { readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields'], Data> };
+      interface User { readonly tenant: string }
+      const isSame: Same<BrokerEvents, Computed<unknown>> = true;
+      const isSameWithData: Same<BrokerEvents<User>, Computed<User>> = true;
+      const isOther: Same<BrokerEvents<User>, Computed<unknown>> = false;
+      const isLarger: Same<BrokerEvents, Computed<unknown> & { readonly other: number }> = false;`;
+    const { service, path } = editorOf(code);
+    assert.deepEqual(
+      service.getSemanticDiagnostics(path).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')),
+      []
+    );
+  });
 });
+
+/** The name of the type of an event, in any case. */
+function eventTypeName(event: string): string {
+  return event === 'error' ? 'BrokerErrorEvent' : `${event.replace(/[._]/g, '')}Event`;
+}
+
+/**
+ * Opens a file in an editor.
+ * @returns a function that points at `at`, the last part of `text`, which is the first such text behind `before`, and returns what the editor shows
+ */
+function hoverOf(code: string): (before: string, text: string, at?: string) => { type: string; text: string } {
+  const { service, path } = editorOf(code);
+  return (before, text, at = text) => {
+    const from = code.indexOf(before);
+    assert.ok(from >= 0, before);
+    const start = code.indexOf(text, from + before.length);
+    assert.ok(start >= 0, text);
+    const info =
+      service.getQuickInfoAtPosition(path, start + text.length - at.length) ?? assert.fail(`${before}${text}`);
+    return {
+      type: ts.displayPartsToString(info.displayParts),
+      text: ts.displayPartsToString(info.documentation)
+    };
+  };
+}

@@ -370,8 +370,9 @@ describe('The compiled package', () => {
     const index = programOfApp().getSourceFile(compiled('dist/lib/index.d.ts')) as ts.SourceFile;
     const exported = checker.getExportsOfModule(checker.getSymbolAtLocation(index) as ts.Symbol);
     const textOf = (type: string, ...path: readonly string[]): string => {
-      const alias = exported.find(({ name }) => name === type) as ts.Symbol;
-      let found = checker.getDeclaredTypeOfSymbol(checker.getAliasedSymbol(alias));
+      const symbol = exported.find(({ name }) => name === type) as ts.Symbol;
+      const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0;
+      let found = checker.getDeclaredTypeOfSymbol(isAlias ? checker.getAliasedSymbol(symbol) : symbol);
       let text = '';
       for (const name of path) {
         const member = found.getProperty(name) ?? assert.fail(`${type} has no ${name}`);

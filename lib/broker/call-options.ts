@@ -1,5 +1,6 @@
 import type { ClientOptions } from '../client/options.ts';
-import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { EventName } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { TransportInfo } from '../records/client.ts';
 
 /** Options of `broker.start`. */

@@ -11,19 +11,7 @@ import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
-import type { SubscriptionOptions } from './subscription-options.ts';
-
-/** The request of a SUBSCRIBE for one topic filter, and the answer. */
-export interface SubscribeResult {
-  /** The requested topic filter, without the mount point. */
-  readonly filter: string;
-  /** The topic filter of the subscription, if a hook has replaced `filter`. */
-  readonly grantedFilter: string | undefined;
-  /** The requested options. */
-  readonly options: SubscriptionOptions;
-  /** The granted QoS or, from 0x80, the reason code of the refusal, as in SUBACK. */
-  readonly reasonCode: number;
-}
+import type { SubscribeResult, SubscriptionOptions } from './subscription-options.ts';
 
 /** The types of the fields of events, by their names in the catalogue. */
 export interface FieldTypes<Data = unknown> {
@@ -95,7 +83,7 @@ export interface EventEntry<
   readonly showsValues: boolean;
 }
 
-/** The value that listeners of an event receive. */
+/** The value of an event with these fields. The values of the events of a broker are declared in `event-types.ts`, and equal to it. */
 export type EventValue<F extends EventFields, Data = unknown> = {
   readonly [field in keyof F]: FieldTypes<Data>[F[field]];
 };
@@ -226,11 +214,6 @@ export const EVENTS = {
 
 /** Name of an event, the argument of `broker.on`. */
 export type EventName = keyof typeof EVENTS;
-
-/** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
-export type BrokerEvents<Data = unknown> = {
-  readonly [E in keyof typeof EVENTS]: EventValue<(typeof EVENTS)[E]['fields'], Data>; // mapped from the table, for its texts
-};
 
 /** The events with a `$SYS` notice about a client. */
 export type NoticeName = {

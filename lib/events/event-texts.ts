@@ -20,7 +20,7 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'client.suback': 'A SUBSCRIBE was answered: all its topic filters, with the reason codes of the SUBACK.',
   'client.unsubscribe': 'An UNSUBSCRIBE has arrived; one event for each topic filter.',
   'client.check_acl_complete':
-    'It was decided whether a client may publish or subscribe: for each PUBLISH, each will and each topic filter of a SUBSCRIBE. `isCached`: the decision was cached by the connection at an earlier request. Later reviews of subscriptions are not reported.',
+    'The broker has decided whether a client may publish or subscribe: for each PUBLISH, each will and each topic filter of a SUBSCRIBE. `isCached`: the decision was cached by the connection at an earlier request. Later reviews of subscriptions are not reported.',
   'client.ping': 'A PINGREQ was answered.',
   'client.banned':
     'A ban was created or replaced: by the app, an operator or the detection of flapping. `ban.kind` and `ban.who` name the clients.',

@@ -2,7 +2,8 @@ import { EventEmitter } from 'eventemitter3';
 import { onAbort } from '../base/abort-listeners.ts';
 import { asError } from '../base/errors.ts';
 import { matches } from '../topics/topic.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from './catalogue.ts';
+import { EVENT_NAMES, type EventName } from './catalogue.ts';
+import type { BrokerEvents } from './event-types.ts';
 
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 

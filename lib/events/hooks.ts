@@ -44,6 +44,18 @@ export interface Refusal {
   readonly isExpired?: boolean;
 }
 
+/** The argument of a preConnect hook. */
+export interface PreConnectRequest<Data = unknown> {
+  /** The CONNECT, with the password. */
+  readonly packet: ConnectPacket;
+  /** Address, transport and handshake facts of the connection. */
+  readonly transportInfo: TransportInfo;
+  /** The client, as its CONNECT describes it. */
+  readonly client: ClientInfo<Data>;
+  /** Aborted when the connection closes or `hookTimeout` has passed. */
+  readonly signal: AbortSignal;
+}
+
 /** The argument of an authenticate hook. */
 export interface AuthenticateRequest<Data = unknown> {
   /** The client, as its CONNECT describes it. */
@@ -103,6 +115,38 @@ export interface Challenge {
   readonly challenge: Buffer | undefined;
 }
 
+/** The argument of an authorizePublish hook. */
+export interface AuthorizePublishRequest<Data = unknown> {
+  /** The publisher. */
+  readonly client: ClientInfo<Data>;
+  /** The message, or the will. */
+  readonly message: Message;
+  /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
+  readonly signal: AbortSignal;
+  /**
+   * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
+   * cached (`cache: 'route'`).
+   */
+  undecided(): void;
+}
+
+/** The argument of an authorizeSubscribe hook. */
+export interface AuthorizeSubscribeRequest<Data = unknown> {
+  /** The subscriber. */
+  readonly client: ClientInfo<Data>;
+  /** The requested topic filter after rewriting, without the mount point. */
+  readonly filter: string;
+  /** The requested options of the subscription. */
+  readonly options: SubscriptionOptions;
+  /** Aborted when the connection closes or `hookTimeout` has passed. */
+  readonly signal: AbortSignal;
+  /**
+   * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
+   * cached, and the hooks are soon asked again about a subscription that receives it.
+   */
+  undecided(): void;
+}
+
 /** The answer of an `authorizeSubscribe` hook that allows a topic filter other than the requested one. */
 export interface ChangedFilter {
   /** Has no effect: an answer with a filter allows. */
@@ -111,6 +155,22 @@ export interface ChangedFilter {
   readonly filter: string;
   /** The maximum QoS to grant. Default: the requested one. */
   readonly qos?: QoS;
+}
+
+/** The argument of a publish hook. */
+export interface PublishRequest<Data = unknown> {
+  /** The message. */
+  readonly message: Message;
+  /** The publisher; undefined for messages from the app. */
+  readonly client: ClientInfo<Data> | undefined;
+}
+
+/** The argument of a deliver hook. */
+export interface DeliverRequest<Data = unknown> {
+  /** The message. */
+  readonly message: Message;
+  /** The receiver. */
+  readonly client: ClientInfo<Data>;
 }
 
 /** The answer of a hook that does not decide. */
@@ -140,16 +200,7 @@ export type Verdict = boolean | NoOpinion | Refusal;
  */
 export interface Hooks<Data = unknown> {
   /** Decides whether a client may try to connect; called for each well-formed CONNECT. Can redirect the client with `serverReference`. */
-  preConnect?(request: {
-    /** The CONNECT, with the password. */
-    readonly packet: ConnectPacket;
-    /** Address, transport and handshake facts of the connection. */
-    readonly transportInfo: TransportInfo;
-    /** The client, as its CONNECT describes it. */
-    readonly client: ClientInfo<Data>;
-    /** Aborted when the connection closes or `hookTimeout` has passed. */
-    readonly signal: AbortSignal;
-  }): Awaitable<Verdict>;
+  preConnect?(request: PreConnectRequest<Data>): Awaitable<Verdict>;
   /**
    * Decides whether a client may connect. If no hook decides, the client is refused, unless the option `allowAnonymous` is set to true. A
    * CONNECT with an Authentication Method about which no hook decides is refused with 0x8C.
@@ -160,19 +211,7 @@ export interface Hooks<Data = unknown> {
    * is set to 'allow'. For a delayed message the hook is called when the message is accepted. It is not called for messages that the
    * application publishes with `broker.publish`.
    */
-  authorizePublish?(request: {
-    /** The publisher. */
-    readonly client: ClientInfo<Data>;
-    /** The message, or the will. */
-    readonly message: Message;
-    /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
-    readonly signal: AbortSignal;
-    /**
-     * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
-     * cached (`cache: 'route'`).
-     */
-    undecided(): void;
-  }): Awaitable<Verdict>;
+  authorizePublish?(request: AuthorizePublishRequest<Data>): Awaitable<Verdict>;
   /**
    * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the maximum QoS to
    * grant, so 0 does not refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the
@@ -180,33 +219,14 @@ export interface Hooks<Data = unknown> {
    * or for subscriptions that the application creates for a client. While there are sources that query external systems
    * (`AuthSource.authorize`), it is called again for a subscription whenever they are.
    */
-  authorizeSubscribe?(request: {
-    /** The subscriber. */
-    readonly client: ClientInfo<Data>;
-    /** The requested topic filter after rewriting, without the mount point. */
-    readonly filter: string;
-    /** The requested options of the subscription. */
-    readonly options: SubscriptionOptions;
-    /** Aborted when the connection closes or `hookTimeout` has passed. */
-    readonly signal: AbortSignal;
-    /**
-     * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
-     * cached, and the hooks are soon asked again about a subscription that receives it.
-     */
-    undecided(): void;
-  }): Awaitable<Verdict | number | ChangedFilter>;
+  authorizeSubscribe?(request: AuthorizeSubscribeRequest<Data>): Awaitable<Verdict | number | ChangedFilter>;
   /**
    * Changes or refuses a message before it is routed. An object with any of topic, payload, qos, retain and properties replaces those
    * fields and keeps the others. `true`, `{ allow: true }` or undefined leaves the message unchanged; `false` or a refusal refuses it. Any
    * other value (0, '', null, {}, [], a function) refuses it and is reported (HOOK_ANSWER_INVALID). `client` is undefined for messages from
    * the application.
    */
-  publish?(request: {
-    /** The message. */
-    readonly message: Message;
-    /** The publisher; undefined for messages from the app. */
-    readonly client: ClientInfo<Data> | undefined;
-  }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
+  publish?(request: PublishRequest<Data>): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
    * Decides whether one receiver gets a message, and may change it for this receiver. `true` or undefined delivers it
    * unchanged; `false` drops it for this receiver. An object with any of topic, payload, qos, retain and properties
@@ -221,12 +241,7 @@ export interface Hooks<Data = unknown> {
    * message that is reassigned to another member of a shared subscription is reassigned as it was published, as a new
    * delivery.
    */
-  deliver?(request: {
-    /** The message. */
-    readonly message: Message;
-    /** The receiver. */
-    readonly client: ClientInfo<Data>;
-  }): Partial<MessageInput> | boolean | NoOpinion;
+  deliver?(request: DeliverRequest<Data>): Partial<MessageInput> | boolean | NoOpinion;
 }
 
 /** Name of a hook, the first argument of `broker.hook`. */

@@ -16,3 +16,15 @@ export interface SubscriptionOptions {
 
 /** Names of the options that an application may set for a subscription. */
 export const SUBSCRIPTION_NAMES: readonly string[] = ['qos', 'noLocal', 'retainAsPublished', 'retainHandling'];
+
+/** The request of a SUBSCRIBE for one topic filter, and the answer. */
+export interface SubscribeResult {
+  /** The requested topic filter, without the mount point. */
+  readonly filter: string;
+  /** The topic filter of the subscription, if a hook has replaced `filter`. */
+  readonly grantedFilter: string | undefined;
+  /** The requested options. */
+  readonly options: SubscriptionOptions;
+  /** The granted QoS or, from 0x80, the reason code of the refusal, as in SUBACK. */
+  readonly reasonCode: number;
+}

@@ -5,15 +5,11 @@
 // again. The listener for dropped messages must not close the fast path.
 
 import { asError, BrokerError, ConnectionRefused, isCausedByPeer } from '../base/errors.ts';
-import {
-  type BrokerEvents,
-  EVENT_NAMES,
-  type EVENTS,
-  type EventName,
-  type SubscribeResult
-} from '../events/catalogue.ts';
+import { EVENT_NAMES, type EVENTS, type EventName } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { Events } from '../events/events.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
+import type { SubscribeResult } from '../events/subscription-options.ts';
 import type { Message } from '../packets/message.ts';
 import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo } from '../records/client.ts';

@@ -1,4 +1,5 @@
-import type { BrokerEvents, NoticeName } from '../events/catalogue.ts';
+import type { NoticeName } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { plainAddress } from '../records/transport-info.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { type Duration, field, readOptions } from '../base/fields.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import type { BrokerEvents } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { Events } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';

@@ -1,7 +1,7 @@
 import type { BaseServices } from '../base/base-services.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
-import type { BrokerEvents } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { Events } from '../events/events.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';

@@ -1,5 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
-import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { EventName } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Shared, Watcher } from '../routing/watchers.ts';

@@ -1,6 +1,7 @@
 import type { RuleRun } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
-import type { BrokerEvents, EventName } from '../events/catalogue.ts';
+import type { EventName } from '../events/catalogue.ts';
+import type { BrokerEvents } from '../events/event-types.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../lib/events/catalogue.ts';
+import { EVENT_NAMES, type EventName } from '../../lib/events/catalogue.ts';
+import type { BrokerEvents } from '../../lib/events/event-types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import {

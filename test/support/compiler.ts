@@ -7,7 +7,9 @@ import { pages, snippets } from './pages.ts';
 
 const root = join(import.meta.dirname, '../..');
 const files = new Map<string, ts.SourceFile | undefined>();
+const registry = ts.createDocumentRegistry();
 let program: ts.Program | undefined;
+let editors = 0;
 
 /** The settings with which the package is built. */
 const BUILD_OPTIONS: ts.CompilerOptions = ts.parseJsonConfigFileContent(
@@ -72,8 +74,8 @@ export function parsed(path: string): ts.SourceFile | undefined {
 
 /** Returns the service of an editor that has one file open, an app in a folder where the package is found with its sources. */
 export function editorOf(code: string): { readonly service: ts.LanguageService; readonly path: string } {
-  const path = join(root, 'page-programs/editor.ts');
-  const service = ts.createLanguageService({
+  const path = join(root, `page-programs/editor-${++editors}.ts`);
+  const host: ts.LanguageServiceHost = {
     getScriptFileNames: () => [path],
     getScriptVersion: () => '1',
     getScriptSnapshot: (name) => {
@@ -87,6 +89,6 @@ export function editorOf(code: string): { readonly service: ts.LanguageService; 
     readFile: ts.sys.readFile,
     directoryExists: ts.sys.directoryExists,
     getDirectories: ts.sys.getDirectories
-  });
-  return { service, path };
+  };
+  return { service: ts.createLanguageService(host, registry), path };
 }

@@ -105,11 +105,8 @@ export function hooks(): string {
   const file = 'lib/events/hooks.ts';
   const rows = interfaceMembers(file, 'Hooks').map(({ name, about, node }) => {
     assert.ok(ts.isMethodSignature(node), `${name} is a function`);
-    const request = node.parameters[0].type;
-    const fields =
-      request !== undefined && ts.isTypeLiteralNode(request)
-        ? request.members.map((field) => field.name?.getText() ?? '')
-        : interfaceMembers(file, 'AuthenticateRequest', true).map((field) => field.name);
+    const request = node.parameters[0].type?.getText().replace('<Data>', '') ?? assert.fail(name);
+    const fields = interfaceMembers(file, request, true).map((field) => field.name);
     const isAsynchronous = node.type?.getText().startsWith('Awaitable<') === true;
     const decides = /^.*?[.;]/.exec(about)?.[0].replace(/;$/, '.') ?? about;
     return [code(name), decides, fields.map(code).join(', '), isAsynchronous ? 'yes' : 'no'];

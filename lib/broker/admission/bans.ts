@@ -2,7 +2,7 @@ import type { AccessControl } from '../../access/access-control.ts';
 import { concerns } from '../../access/banned.ts';
 import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../../access/flapping.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
-import type { BrokerEvents } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import { LOST } from '../../events/reasons.ts';
 import { type Ban, banText } from '../../records/ban.ts';
 import type { Ledger } from '../../store/ledger.ts';

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import { type BrokerEvents, EVENTS, type NoticeName } from '../../events/catalogue.ts';
+import { EVENTS, type NoticeName } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { Events } from '../../events/events.ts';
 import { NOTICES, type NoticeOf } from '../../monitor/presence.ts';
 import type { SysNotices } from '../../monitor/sys-notices.ts';

@@ -1,7 +1,7 @@
 import type { ByteStream } from '../../base/byte-stream.ts';
 import type { WorkCount } from '../../base/pending-work.ts';
 import { localPair } from '../../client/local-stream.ts';
-import type { BrokerEvents } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { Events } from '../../events/events.ts';
 import type { Alarms } from '../../monitor/alarms.ts';
 import type { Zone } from '../../records/zone.ts';

@@ -2,7 +2,8 @@
 // a test of a rule. Events from which rules cannot select get columns by the types of their fields.
 
 import { documentedName } from '../../base/fields.ts';
-import { type BrokerEvents, EVENTS, type EventName, type FieldTypes } from '../../events/catalogue.ts';
+import { EVENTS, type EventName, type FieldTypes } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
 import type { Ban } from '../../records/ban.ts';
 import type { ListenerHandle } from '../../records/listener.ts';

@@ -7,7 +7,7 @@
 import type { BaseServices } from '../../base/base-services.ts';
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
 import { readOptions } from '../../base/fields.ts';
-import type { BrokerEvents } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { Events } from '../../events/events.ts';
 import type { Message } from '../../packets/message.ts';
 import { type Packet, PacketType } from '../../packets/types.ts';

@@ -1,6 +1,7 @@
 // An event is shared by all rules of its topic. What costs something is computed when it is read: most rules read one or two columns.
 
-import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
+import type { EventName } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { Message } from '../../packets/message.ts';
 import { type Cascade, RulePublisher } from '../../packets/named-publisher.ts';
 import type { ClientInfo } from '../../records/client.ts';

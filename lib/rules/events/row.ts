@@ -1,5 +1,6 @@
 import type { Localized } from '../../base/fields.ts';
-import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
+import type { EventName } from '../../events/catalogue.ts';
+import type { BrokerEvents } from '../../events/event-types.ts';
 import type { Value } from '../../sql/values.ts';
 import type { Column, Columns } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
