@@ -46,7 +46,7 @@ export {
   unknownKey,
   type Values as FieldValues
 } from './base/fields.ts';
-export { shownUrl } from './base/hidden-text.ts';
+export { isSecretByName, shownText, shownUrl } from './base/hidden-text.ts';
 export { Newcomers } from './base/newcomers.ts';
 export { INSPECT } from './base/symbols.ts';
 export { bridgeAccessOf } from './broker/broker.ts';

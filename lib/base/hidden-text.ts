@@ -12,8 +12,12 @@ interface SecretPart {
   readonly key: string;
 }
 
-/** Names that denote secrets, for values that no table describes. `max_tokens` and `tokenizer` are about parts of a text. */
-const SECRET_NAME = /passw|passphrase|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key/i;
+/**
+ * Names that denote secrets, for values that no table describes. `max_tokens` and `tokenizer` are about parts of a text, and `bypass` and
+ * `compass` are no passwords.
+ */
+const SECRET_NAME =
+  /passw|pass[-_]*phrase|(?<!by|com)pass$|psk$|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key/i;
 
 /** Check whether a value is a secret by its name. Booleans and null are not secrets. */
 export function isSecretByName(name: string, value: unknown): boolean {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { shownUrl } from '../../lib/base/hidden-text.ts';
+import { hideInText, isSecretByName, shownUrl } from '../../lib/base/hidden-text.ts';
 
 describe('A URL in messages', () => {
   const rows: [url: string, shown: string][] = [
@@ -26,4 +26,19 @@ describe('A URL in messages', () => {
     ['slashes', '/'.repeat(60_000)]
   ])
     it(`takes time in proportion to a URL of many ${what}`, () => assert.equal(shownUrl(url), url));
+});
+
+describe('Names that denote secrets', () => {
+  const secret = 'password passwd auth_opt_pass dbPass pass auth.ldap.bind_pass passphrase pass_phrase psk bridge_psk';
+  const others = 'client_secret authToken authorization Authorization set-cookie api_key apikey credentials';
+  for (const name of [...secret.split(' '), ...others.split(' ')])
+    it(`hides the value of ${name}, also in JSON`, () => {
+      assert.equal(isSecretByName(name, 'x'), true);
+      assert.equal(hideInText(`{"${name}": "x"}`), `{"${name}": "******"}`);
+    });
+
+  for (const name of 'bypass bypassAuthPlugins compass passive max_tokens maxConnections pskFile psk_hint key'.split(
+    ' '
+  ))
+    it(`shows the value of ${name}`, () => assert.equal(isSecretByName(name, 'x'), false));
 });

@@ -416,6 +416,16 @@ bridge_protocol_version mqttv50
       ['local_password ******', 'bridge_psk ******']
     );
   });
+
+  it('hides passwords that occur in the name of the setting, and those of plugins', async () => {
+    const { refused } = await imported({
+      'mosquitto.conf': `${BRIDGE}local_password pass\nauth_opt_pass hunter2\nauth_opt_db postgres://u:hunter3@h/db\n`
+    });
+    assert.deepEqual(
+      refused.map(({ text }) => text),
+      ['local_password ******', 'auth_opt_pass ******', 'auth_opt_db postgres://***@h/db']
+    );
+  });
 });
 
 describe('import of emqx.conf', () => {
@@ -566,6 +576,40 @@ web.hook.rule.client.connect.1 = {"action": "on_client_connect"}
     const broken = await imported({ 'emqx.conf': 'acl_file = DIR/acl.conf\n', 'acl.conf': '{permit, all}.\n' });
     assert.match(listed(broken)[0], /expected allow or deny/);
     assert.equal(broken.config.acl_nomatch, 'deny');
+  });
+
+  it('denies everything if acl.conf cannot be read, also if a line allows what no rule matches', async () => {
+    for (const [text, at] of [
+      ['acl_file = DIR/acl.conf\nacl_nomatch = allow\n', 2],
+      ['acl_nomatch = allow\nacl_file = DIR/none.conf\n', 1]
+    ] as const) {
+      const result = await imported({ 'emqx.conf': text, 'acl.conf': '{permit, all}.\n' });
+      assert.equal(result.config.acl_nomatch, 'deny');
+      assert.deepEqual(
+        result.refused.map(({ line }) => line),
+        [1, 2]
+      );
+      assert.match(listed(result)[at - 1], /acl_nomatch = allow: the access rules cannot be read/);
+    }
+    const again = await imported({
+      'emqx.conf': 'acl_file = DIR/none.conf\nacl_file = DIR/acl.conf\n',
+      'acl.conf': '{allow, all}.\n'
+    });
+    assert.equal(again.config.aclFile, join(again.folder, 'acl.conf'));
+    assert.equal(again.config.acl_nomatch, 'allow');
+  });
+
+  it('shows no secrets in the list', async () => {
+    const { refused } = await imported({
+      'emqx.conf': `auth.http.auth_req.headers.authorization = Bearer hunter2
+auth.ldap.bind_pass = hunter2
+auth.mysql.password hunter2
+auth.mysql.server = mysql://u:hunter2@h
+auth.mysql.password = word
+`
+    });
+    assert.equal(refused.length, 5);
+    assert.doesNotMatch(JSON.stringify(refused), /hunter2|= word/);
   });
 });
 

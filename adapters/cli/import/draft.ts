@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { isSecretByName, shownText } from '../../../lib/adapter.ts';
 
 /** A line of a file of another broker that has a setting. */
 export interface SourceLine {
@@ -24,9 +25,6 @@ interface RefusedLine {
 
 /** The result of converting one line: undefined if it is taken over, otherwise the reason why it is not. */
 export type Verdict = string | undefined;
-
-/** Names of settings whose values must not be shown. */
-const SECRET_NAME = /passw|secret|psk$|cookie|token/i;
 
 /** The config file that is made from the files of another broker, and the lines that are not taken over. */
 export class Draft {
@@ -82,8 +80,9 @@ export class Draft {
   /** List a line as not taken over. */
   refuse({ file, line, text, name, value }: SourceLine, reason: string): void {
     if (this.#refused.some((one) => one.file === file && one.line === line)) return;
-    const isSecret = SECRET_NAME.test(name) && value !== '' && !/_?file$/.test(name);
-    this.#refused.push({ file, line, text: isSecret ? text.replace(value, '******') : text, reason });
+    const isSecret = isSecretByName(name, value) && value !== '' && !/file$/.test(name);
+    const start = text.slice(0, text.length - value.length);
+    this.#refused.push({ file, line, text: start + (isSecret ? '******' : shownText(value)), reason });
   }
 
   /** List a line as not taken over, unless the verdict is undefined. */

@@ -32,6 +32,7 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
   const draft = new Draft();
   const listeners = new EmqxListeners();
   const subscriptions = new Map<string, { readonly lines: SourceLine[]; readonly entry: Record<string, unknown> }>();
+  let isDenying = false;
   for (const line of splitLines(path, (await readFileFor(shell, path)).toString(), draft)) {
     const { name, value } = line;
     const [, number, key] = /^module\.subscription\.(\d+)\.(\w+)$/.exec(name) ?? [];
@@ -43,7 +44,7 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
       one.lines.push(line);
       one.entry[key] = /^\d+$/.test(value) ? Number(value) : value;
     } else if (/^module\.rewrite\.(?:(pub|sub)\.)?rule\.\d+$/.test(name)) addRewrite(line, kind, draft);
-    else if (name === 'acl_file') await addAclFile(line, path, shell, draft);
+    else if (name === 'acl_file') isDenying = !(await addAclFile(line, path, shell, draft));
     else if (name === 'node.data_dir')
       draft.refuse(line, 'the data of EMQX cannot be read; the store is in the folder dataDir, ./data by default');
     else if (name === 'log.level' && LEVELS[value] !== undefined) draft.set(line, 'logLevel', LEVELS[value]);
@@ -56,6 +57,7 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
   const named = Object.keys(draft.config).flatMap((key) => /^zone\.([^.]+)\./.exec(key)?.[1] ?? []);
   listeners.write(new Set(['external', 'internal', ...named]), draft);
   Object.assign(draft.config, { mqttPort: 'off', wsPort: 'off' });
+  if (isDenying) denyAll(draft);
   addDefaults(draft);
   return draft;
 }
@@ -63,9 +65,18 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
 /** Convert an ACL file alone. */
 export async function importAclFile(path: string, shell: Shell): Promise<Draft> {
   const draft = new Draft();
-  await addAclFile({ file: path, line: 1, text: path, name: 'acl_file', value: path }, path, shell, draft);
+  const line = { file: path, line: 1, text: path, name: 'acl_file', value: path };
+  if (!(await addAclFile(line, path, shell, draft))) denyAll(draft);
   addDefaults(draft);
   return draft;
+}
+
+/** Allow nothing, whatever the file says. */
+function denyAll(draft: Draft): void {
+  const why = 'the access rules cannot be read, so nothing is allowed';
+  const keys = Object.keys(draft.config).filter((key) => /^(zone\.[^.]+\.)?(acl_nomatch|aclNomatch)$/.test(key));
+  for (const key of keys) draft.leaveOut(key, why);
+  draft.add('acl_nomatch', 'deny', why);
 }
 
 function addDefaults(draft: Draft): void {
@@ -81,7 +92,8 @@ function splitLines(file: string, text: string, draft: Draft): SourceLine[] {
     if (whole === '' || whole.startsWith('#')) return [];
     const [, name, value] = /^([^\s=]+)\s*=\s*(.*)$/.exec(whole) ?? [];
     if (name !== undefined) return [{ file, line: at + 1, text: whole, name, value }];
-    draft.refuse({ file, line: at + 1, text: whole, name: whole, value: '' }, 'expected "name = value"');
+    const [, first, rest] = /^(\S+)\s*(.*)$/.exec(whole) as unknown as [string, string, string];
+    draft.refuse({ file, line: at + 1, text: whole, name: first, value: rest }, 'expected "name = value"');
     return [];
   });
 }
@@ -102,14 +114,16 @@ function addRewrite(line: SourceLine, kind: string | undefined, draft: Draft): v
   }
 }
 
-/** Use an ACL file as it is, if it can be read. */
-async function addAclFile(line: SourceLine, config: string, shell: Shell, draft: Draft): Promise<void> {
+/** Use an ACL file as it is. @returns false if it cannot be read */
+async function addAclFile(line: SourceLine, config: string, shell: Shell, draft: Draft): Promise<boolean> {
   const path = line.value === config ? config : located(inFolder(line.value), config);
   try {
     parseAclFile((await readFileFor(shell, path)).toString());
     draft.set(line, 'aclFile', path);
+    return true;
   } catch (error) {
+    draft.leaveOut('aclFile', `line ${line.line} sets it again`);
     draft.refuse(line, (error as Error).message);
-    draft.add('acl_nomatch', 'deny', 'the access rules cannot be read, so nothing is allowed');
+    return false;
   }
 }

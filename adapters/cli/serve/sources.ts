@@ -3,7 +3,7 @@
 // previous one is closed when it has answered its questions. `reload` never rejects, because the source must keep its
 // place in the order. Errors name the entry and contain no secret, also if the secret was inserted.
 
-import type { AuthSource, SourceContext } from '../../../lib/adapter.ts';
+import { type AuthSource, isSecretByName, type SourceContext } from '../../../lib/adapter.ts';
 import {
   type AuthenticateRequest,
   type AuthorizeRequest,
@@ -263,14 +263,16 @@ async function make({ kind, place, options }: SourceEntry, shell: Shell): Promis
   }
 }
 
-/** Options that may contain a secret in any part. */
-const SECRET = /^(bindPassword|connection|key|passphrase|secret)\b|^\w+\.(headers|query|form|json)\b/;
+/** Options that may contain a secret in any part, beside those whose names denote one. */
+const SECRET = /^(connection|key)\b|^\w+\.(headers|query|form|json)\b/;
 
 /** The error with the place of the entry in its message, and without secret values. */
 function located(error: InvalidInput, kind: string, place: string, inserted: readonly Inserted[]): InvalidInput {
   const { code, field, expected, message } = error;
   const own = field.startsWith(`${kind}.`) ? field.slice(kind.length + 1) : field;
-  const isSecret = SECRET.test(own) || contains(error.got, inserted);
+  const [name] = own.split(/\W/);
+  const isSecretName = isSecretByName(name, '') && !/(hash|file)$/i.test(name);
+  const isSecret = isSecretName || SECRET.test(own) || contains(error.got, inserted);
   const got = isSecret ? undefined : error.got;
   const text = isSecret ? `${field}: expected ${expected}` : message;
   if (code === 'OPTION_UNKNOWN')
