@@ -504,6 +504,37 @@ describe('doctor with a configuration that has a fault', () => {
     assert.deepEqual(bad, []);
   });
 
+  it('recognises secrets by names and in URLs, and no others', withModes, async () => {
+    const path = newPath('.json');
+    const secretOf = async (content: object) => {
+      writeFileSync(path, JSON.stringify(content), { mode: 0o644 });
+      const { lines } = await examined(['--config', path]);
+      const { text = '' } = lines.find(({ id }) => id === 'config-secrets') ?? {};
+      return /has the secret (.*), and every/.exec(text)?.[1];
+    };
+    const bridged = (url: string) => ({ bridges: [{ name: 'a', url, out: [{ filter: '#' }] }] });
+    assert.equal(await secretOf(bridged('mqtt://ann:hidden@h.example')), 'bridges.0.url');
+    assert.equal(await secretOf(bridged('mqtt://h.example:1883')), undefined);
+    const hook = (url: string) => ({ webhooks: [{ url }] });
+    assert.equal(await secretOf(hook('http://h.example/x?api_key=hidden')), 'webhooks.0.url');
+    assert.equal(await secretOf(hook('http://h.example/x?id=7&n=a@b')), undefined);
+    const sources = (connection: unknown) => ({ auth: [{ kind: 'redis', connection }] });
+    assert.equal(await secretOf(sources('redis://ann:hidden@h')), 'auth.0.connection');
+    assert.equal(await secretOf({ maxConnections: '100', bypassAuthPlugins: 'true' }), undefined);
+  });
+
+  it('waits for no pipe that stands in place of a file', { ...withModes, timeout: 10_000 }, async () => {
+    const pipe = newPath();
+    execFileSync('mkfifo', [pipe]);
+    await only('access-files', 'fault', /it is a pipe/, /Correct the file/, ['--password-file', pipe]);
+    const tls = (cert: string, key: string) => ['--cert', cert, '--key', key, '--mqtts-port', '0'];
+    const { server } = certificates;
+    const piped = async (...args: Parameters<typeof tls>) =>
+      (await examined(tls(...args))).bad.map(({ text }) => text).join('\n');
+    assert.match(await piped(pipe, server.keyFile), /it is a pipe/);
+    assert.match(await piped(server.certFile, pipe), /it is a pipe/);
+  });
+
   it('names a package that is missing', async () => {
     const shell = testShell();
     shell.files.set(

@@ -2,8 +2,8 @@
 // here; what it accepts and an operator may regret is a warning.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
-import { parseAclFile } from '../../../lib/adapter.ts';
+import { stat } from 'node:fs/promises';
+import { isSecretByName, parseAclFile, shownUrl } from '../../../lib/adapter.ts';
 import type { Transport } from '../../net/index.ts';
 import { zoneOf } from '../serve/exposure.ts';
 import { type Check, type Finding, fault, ok, quoted, type Subject, warning } from './check.ts';
@@ -18,8 +18,6 @@ const GROUP_AND_OTHERS = 0o077;
 const EXPOSED = ['ANONYMOUS_EXPOSED', 'MANAGEMENT_EXPOSED'];
 const OF_PACKAGES = 'PACKAGE_MISSING';
 
-/** Names of options whose value is a secret. */
-const SECRET_NAME = /pass|secret|token|^app$|^psk$|connection|authorization/i;
 /** A private key in PEM. The value of `key` is one, or the path of a file. */
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY/;
 /** Passwords of examples and of other brokers. */
@@ -57,12 +55,22 @@ function secretIn(value: unknown, place = ''): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, item] of Object.entries(value)) {
     const at = place === '' ? key : `${place}.${key}`;
-    const isName = SECRET_NAME.test(key) && !/file$|^passwordHash$/i.test(key);
-    if (typeof item === 'string' && (PRIVATE_KEY.test(item) || (isName && item !== ''))) return at;
+    if (typeof item === 'string' && isSecret(key, item)) return at;
     const nested = secretIn(item, at);
     if (nested !== undefined) return nested;
   }
   return undefined;
+}
+
+/** Tell whether an option has a secret: by its name, as a private key, or in a URL. */
+function isSecret(name: string, value: string): boolean {
+  const isNamed = name === 'app' || (isSecretByName(name, value) && !/file$|^password_?Hash$/i.test(name));
+  if (PRIVATE_KEY.test(value) || (isNamed && value !== '')) return true;
+  if (!/^[a-z][a-z\d+.-]*:\/\//i.test(value)) return false;
+  const [place, query = ''] = value.split(/[?#](.*)/s);
+  const isInQuery = ([key, text]: [string, string]) =>
+    (key === 'key' || isSecretByName(key, text)) && text !== '' && !text.startsWith('${');
+  return shownUrl(place) !== place || [...new URLSearchParams(query)].some(isInQuery);
 }
 
 /** Packages that a section of the config file needs when it contains a word, and that are imported only when the broker has started. */
@@ -85,7 +93,7 @@ async function checkPackages(subject: Subject): Promise<Finding[]> {
     ({ section, name }) => ({ name, what: `"${section}" of the config file` })
   );
   for (const { kind, path } of accessFiles(subject)) {
-    const text = await readFile(path, 'utf8').catch(() => '');
+    const text = await read(path, shell).then(String, () => '');
     if (kind === 'acl-file' && /\.ya?ml$/.test(path)) needed.push({ name: 'yaml', what: path });
     if (kind === 'password-file' && /^[^#:]+:\$2[aby]\$/m.test(text)) needed.push({ name: 'bcryptjs', what: path });
   }
@@ -119,11 +127,16 @@ function accessFiles({ settings, content }: Subject): AccessFile[] {
   ];
 }
 
+/** Read a regular file of any size: the doctor waits for no pipe. */
+function read(path: string, shell: Subject['shell']): Promise<Buffer> {
+  return shell.readFile(path, Number.MAX_SAFE_INTEGER);
+}
+
 async function checkAccessFiles(subject: Subject): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { kind, path } of accessFiles(subject)) {
     try {
-      const text = await readFile(path, 'utf8');
+      const text = (await read(path, subject.shell)).toString();
       const { mode } = await stat(path);
       if (kind === 'acl-file') {
         if (!/\.ya?ml$/.test(path)) parseAclFile(text);
@@ -222,11 +235,11 @@ interface CertificateFiles {
 
 async function checkCertificate(
   { certFile, keyFile, passphrase }: CertificateFiles,
-  { machine }: Subject
+  { machine, shell }: Subject
 ): Promise<Finding[]> {
   let certificate: X509Certificate;
   try {
-    certificate = new X509Certificate(await readFile(certFile));
+    certificate = new X509Certificate(await read(certFile, shell));
   } catch (error) {
     return [fault(`${certFile}: ${(error as Error).message}`)];
   }
@@ -240,7 +253,10 @@ async function checkCertificate(
   else if (to - nowMs < RENEW_MS) findings.push(warning(`${certFile} expires on ${end}`));
   else findings.push(ok(`${certFile} is valid until ${end}`));
   try {
-    const key = createPrivateKey({ key: await readFile(keyFile), ...(passphrase === undefined ? {} : { passphrase }) });
+    const key = createPrivateKey({
+      key: await read(keyFile, shell),
+      ...(passphrase === undefined ? {} : { passphrase })
+    });
     if (!certificate.checkPrivateKey(key))
       findings.push(
         fault(`${keyFile} is not the key of ${certFile}`, 'Use the key that the certificate was issued for.')
