@@ -27,11 +27,20 @@ export {
   type StoreContractOptions,
   storeContract,
   TestBroker,
+  type TestBrokerOf,
   type TestBrokerOptions,
   type TestPort,
   VirtualClock,
-  type VirtualClockOptions
+  type VirtualClockOptions,
+  type WithSchemaBroker
 } from '../../lib/testing/index.ts';
 export { createTestBroker } from './kit.ts';
 export { type RecordOptions, recordTraffic, type TrafficRecorder } from './recorder.ts';
-export { type BrokerSetup, setupBroker, type TestHooks } from './setup.ts';
+export {
+  type BrokerSetup,
+  type SchemaSetup,
+  type SetupOf,
+  setupBroker,
+  type TestHooks,
+  type TestSettings
+} from './setup.ts';

@@ -1,9 +1,19 @@
 import { readFile } from 'node:fs/promises';
-import { type Broker, BrokerError, type IfTyped, InvalidInput, StateError } from '../../lib/index.ts';
+import {
+  type Broker,
+  BrokerError,
+  type IfTyped,
+  InvalidInput,
+  type NoSchemas,
+  type SchemaTable,
+  StateError,
+  type WithSchemas
+} from '../../lib/index.ts';
 import {
   createTestBroker as createKit,
   type PortOptions,
   type TestBroker,
+  type TestBrokerOf,
   type TestBrokerOptions,
   type TestPort
 } from '../../lib/testing/index.ts';
@@ -27,9 +37,13 @@ const NAMES: readonly (keyof PortOptions)[] = ['port', 'webSocket'];
  *
  * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
  * `kit.clock.advance`. For code that uses `setTimeout`, such as MQTT.js, pass the fake timers of the test runner as the option `timers`.
+ *
+ * With the option `schemas`, handlers of the same filters get typed values, as those of `createBroker`.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; the errors of `broker.start`
  */
-export async function createTestBroker(options?: TestBrokerOptions): Promise<TestBroker>;
+export async function createTestBroker<const S extends SchemaTable = NoSchemas>(
+  options?: TestBrokerOptions & Partial<WithSchemas<S>>
+): Promise<TestBrokerOf<S>>;
 /** Start a test broker with the type of the data that hooks and sources keep with clients. @throws as without a type */
 export async function createTestBroker<Data, Inferred extends TestBrokerOptions = never>(
   options?: TestBrokerOptions<Data> | Inferred,

@@ -1,5 +1,13 @@
-import { type Broker, StateError } from '../../lib/index.ts';
-import type { TestBroker, TestBrokerOptions, VirtualClock } from '../../lib/testing/index.ts';
+import {
+  type Broker,
+  type IfTyped,
+  type NoSchemas,
+  type SchemaBroker,
+  type SchemaTable,
+  StateError,
+  type WithSchemas
+} from '../../lib/index.ts';
+import type { TestBroker, TestBrokerOf, TestBrokerOptions, VirtualClock } from '../../lib/testing/index.ts';
 import { createTestBroker } from './kit.ts';
 
 /** The hooks of a test runner: those of Vitest, Jest, node:test, Mocha and the like. */
@@ -20,6 +28,20 @@ export interface BrokerSetup<Data = unknown> {
   readonly clock: VirtualClock;
 }
 
+/** Access to the kit of the running test, with the option `schemas`. */
+export interface SchemaSetup<S extends SchemaTable> {
+  /** @throws StateError KIT_MISSING outside of a test */
+  readonly kit: TestBrokerOf<S>;
+  /** The broker of the kit: `message.value` has the type of the schema of the same filter. */
+  readonly broker: SchemaBroker<S>;
+}
+
+/** The setup of some options: `BrokerSetup`, with typed values if they have schemas. */
+export type SetupOf<S extends SchemaTable> = [keyof S] extends [never] ? BrokerSetup : SchemaSetup<S> & BrokerSetup;
+
+/** Options of the kits, or a function that returns them for each test. */
+export type TestSettings<Options> = Options | (() => Options | Promise<Options>);
+
 /**
  * Create a kit before each test and dispose of it afterwards, with the hooks of any test runner.
  *
@@ -39,9 +61,19 @@ export interface BrokerSetup<Data = unknown> {
  * store
  * @throws StateError KIT_IN_USE in the hook if tests run concurrently
  */
-export function setupBroker<Data = unknown>(
+export function setupBroker<const S extends SchemaTable = NoSchemas>(
+  hooks: TestHooks,
+  options?: TestSettings<TestBrokerOptions & Partial<WithSchemas<S>>>
+): SetupOf<S>;
+/** Set up kits with the type of the data that hooks and sources keep with clients. @throws as without a type */
+export function setupBroker<Data, Inferred extends TestSettings<TestBrokerOptions> = never>(
+  hooks: TestHooks,
+  options?: TestSettings<TestBrokerOptions<Data>> | Inferred,
+  ...rest: IfTyped<Inferred>
+): BrokerSetup<Data>;
+export function setupBroker<Data>(
   { beforeEach, afterEach }: TestHooks,
-  options: TestBrokerOptions<Data> | (() => TestBrokerOptions<Data> | Promise<TestBrokerOptions<Data>>) = {}
+  options: TestSettings<TestBrokerOptions<Data>> = {}
 ): BrokerSetup<Data> {
   let current: TestBroker<Data> | undefined;
   beforeEach(async () => {

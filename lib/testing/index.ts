@@ -11,8 +11,10 @@ export {
   type LinkTarget,
   type PortOptions,
   TestBroker,
+  type TestBrokerOf,
   type TestBrokerOptions,
-  type TestPort
+  type TestPort,
+  type WithSchemaBroker
 } from './kit.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
 export type { Command, PacketChoice } from './link-direction.ts';

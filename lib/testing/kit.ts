@@ -7,9 +7,10 @@ import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames } from '../base/fields.ts';
-import { type Broker, engineOf, handlersOf, serveLocal } from '../broker/broker.ts';
+import { type Broker, engineOf, handlersOf, type SchemaBroker, serveLocal } from '../broker/broker.ts';
 import type { ConnectOptions } from '../broker/call-options.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
+import type { SchemaTable } from '../broker/configuration/payload-schemas.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';
@@ -144,6 +145,17 @@ export async function createTestBroker<Data>(
   }
   return kit;
 }
+
+/** The broker of a kit with the option `schemas`. */
+export interface WithSchemaBroker<S extends SchemaTable> {
+  /** The broker: `message.value` has the type of the schema of the same filter. */
+  readonly broker: SchemaBroker<S>;
+}
+
+/** The kit of some options: `TestBroker`, with typed values if they have schemas. */
+export type TestBrokerOf<S extends SchemaTable> = [keyof S] extends [never]
+  ? TestBroker
+  : WithSchemaBroker<S> & TestBroker;
 
 /** A broker with its virtual clock and the links to its clients. Created by `createTestBroker`. */
 export class TestBroker<Data = unknown> {
