@@ -33,6 +33,8 @@ export class HostedBroker {
   /** Undefined: the app is not ready. */
   #use: Use | undefined;
   #isClosing = false;
+  #leaving: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sweep: NodeJS.Timeout | undefined;
@@ -93,10 +95,15 @@ export class HostedBroker {
 
   /**
    * Disconnect the clients from the HTTP server of the app, which does not close while it has connections. HTTP requests in progress can use the broker
-   * until `closeTimeout`.
+   * until `closeTimeout`. Only the first call counts, because an app can be closed twice.
    */
-  async leaveServer(): Promise<void> {
+  leaveServer(): Promise<void> {
     this.#isClosing = true;
+    this.#leaving ??= this.#leaveServer();
+    return this.#leaving;
+  }
+
+  async #leaveServer(): Promise<void> {
     if (this.#use !== undefined) this.#use.apps--;
     if (this.#webSocket !== undefined) {
       await this.#webSocket.close();
@@ -118,9 +125,14 @@ export class HostedBroker {
     this.#sweep = setInterval(() => this.#server?.closeIdleConnections?.(), SWEEP_MS);
   }
 
-  /** Called when the HTTP server has closed. Stops the broker if this is the last of the apps that have started it. */
-  async close(): Promise<void> {
+  /** Called when the HTTP server has closed. Stops the broker if this is the last of the apps that have started it. Only the first call counts. */
+  close(): Promise<void> {
     this.#isClosing = true;
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
     try {

@@ -78,8 +78,17 @@ export class EmbermqModule {
 
   /** Called when all providers exist. @internal */
   async onModuleInit(): Promise<void> {
-    await this.#host?.open();
-    await this.#host?.start();
+    const host = this.#host;
+    if (host === undefined) return;
+    try {
+      await host.open();
+      await host.start();
+    } catch (error) {
+      // Nest calls no other hook if the app is closed then
+      await host.leaveServer().catch(() => {});
+      await host.close().catch(() => {});
+      throw error;
+    }
   }
 
   /** Called before the HTTP server closes. @internal */

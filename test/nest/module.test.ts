@@ -31,6 +31,11 @@ function adapterOf(server: Server, handlers: unknown[] = []) {
   return { getHttpServer: () => server, getType: () => 'express', use: (handler: unknown) => handlers.push(handler) };
 }
 
+async function close(hooks: Hooks): Promise<void> {
+  await hooks.beforeApplicationShutdown();
+  await hooks.onApplicationShutdown();
+}
+
 describe('EmbermqModule', () => {
   it('exports BROKER globally, unless the options say otherwise', () => {
     const made = EmbermqModule.forRoot();
@@ -109,6 +114,43 @@ describe('EmbermqModule', () => {
     assert.equal(broker.state, 'connected');
     assert.equal(broker.listeners().length, 0);
     await broker.stop();
+  });
+
+  it('stops the broker once if the app is closed twice at a time', async () => {
+    const { broker, hooks } = await makeApp(EmbermqModule.forRoot());
+    await hooks.onModuleInit();
+    await Promise.all([close(hooks), close(hooks)]);
+    assert.equal(broker.state, 'disconnected');
+  });
+
+  it('leaves a broker running that another app uses, if the app is closed twice', async () => {
+    const description = EmbermqModule.forRoot({ broker: createBroker() });
+    const [one, other] = [await makeApp(description), await makeApp(description)];
+    for (const { hooks } of [one, other]) await hooks.onModuleInit();
+    for (let times = 0; times < 2; times++) await close(one.hooks);
+    assert.equal(other.broker.state, 'connected');
+    await close(other.hooks);
+    assert.equal(other.broker.state, 'disconnected');
+  });
+
+  it('closes the ports that it has opened if another one cannot be opened', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const broker = await createBroker().start();
+    for (const options of [{}, { broker }]) {
+      const listen = [
+        { port: 0, host: '127.0.0.1' },
+        { port, host: '127.0.0.1' }
+      ];
+      const app = await makeApp(EmbermqModule.forRoot({ ...options, listen }));
+      await assert.rejects(app.hooks.onModuleInit(), { code: 'LISTENER_BIND_FAILED' });
+      assert.deepEqual(app.broker.listeners(), []);
+      await close(app.hooks); // changes nothing
+    }
+    assert.equal(broker.state, 'connected');
+    await broker.stop();
+    taken.close();
   });
 
   it('opens nothing if a test has replaced the provider of the broker', async () => {
