@@ -39,7 +39,7 @@ exports.registerBroker = (RED, type) => {
         username: { type: 'text' },
         password: { type: 'password' },
         certdata: { type: 'text' },
-        keydata: { type: 'text' }
+        keydata: { type: 'password' }
       }
     }
   );
@@ -178,7 +178,7 @@ class Ports {
     const paths = (server[PATHS] ??= new Set());
     if (paths.has(path)) throw new Error(`The path ${path} is used by another broker`);
     const upgrade = (request, socket, head) => {
-      if (new URL(request.url, 'http://localhost').pathname !== path) return;
+      if (request.url.split('?', 1)[0] !== path) return;
       sockets.handleUpgrade(request, socket, head, this.#serveWebSocket);
     };
     paths.add(path);
@@ -197,7 +197,7 @@ class Ports {
     for (const event of CLIENT_EVENTS)
       aedes.on(event, (client, err) => {
         send(event, err === undefined ? { client: factsOf(client) } : { client: factsOf(client), err });
-        if (SHOWN_AFTER.includes(event))
+        if (SHOWN_AFTER.includes(event) && !aedes.closed)
           node.status({ fill: 'green', shape: 'dot', text: `connected ${aedes.connectedClients}` });
       });
     aedes.on('subscribe', (subscriptions, client) => {

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createServer as createHttpServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import mqtt from 'mqtt';
@@ -68,6 +69,10 @@ class FlowNode extends EventEmitter {
 
 let folder: string;
 let types: Record<string, (this: FlowNode, config: object) => void>;
+/** The types of the credentials of each type of node. */
+let credentials: Record<string, Record<string, { readonly type: string }>>;
+/** The server of Node-RED. */
+let server: Server;
 
 before(() => {
   folder = mkdtempSync(join(root, 'dist-test-'));
@@ -76,14 +81,26 @@ before(() => {
   symlinkSync(JOINED, join(folder, 'node_modules/embermq'), 'junction');
   const require = createRequire(join(installed, 'x.js'));
   types = {};
+  credentials = {};
+  server = createHttpServer().listen(0, '127.0.0.1');
   const RED = {
-    nodes: { createNode: () => {}, registerType: (type: string, node: never) => (types[type] = node) },
+    server,
+    nodes: {
+      createNode: () => {},
+      registerType: (type: string, node: never, definition: { readonly credentials: never }) => {
+        types[type] = node;
+        credentials[type] = definition.credentials;
+      }
+    },
     settings: { userDir: folder }
   };
   for (const file of Object.values<string>(manifest(source)['node-red'].nodes)) require(`./${file}`)(RED);
 });
 
-after(() => rmSync(folder, { recursive: true, force: true }));
+after(() => {
+  server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 async function freePort(): Promise<string> {
   const server = createServer().listen(0);
@@ -98,6 +115,11 @@ function make(type: string, config: object, credentials?: object): FlowNode {
   return node;
 }
 
+/** The form of a type in the editor, with its help text. */
+function formOf(type: string): string {
+  return readFileSync(join(source, `${type.replace(' ', '-')}.html`), 'utf8');
+}
+
 describe('The package node-red-contrib-embermq', () => {
   it('needs the version of embermq that it is published with', () => {
     const { version } = manifest(root);
@@ -109,12 +131,27 @@ describe('The package node-red-contrib-embermq', () => {
   it('registers each type in a separate set, with a form, a help text and an icon', () => {
     assert.deepEqual(Object.keys(types).sort(), ['aedes broker', 'embermq broker']);
     for (const type of Object.keys(types)) {
-      const html = readFileSync(join(source, `${type.replace(' ', '-')}.html`), 'utf8');
+      const html = formOf(type);
       for (const part of [`data-template-name="${type}"`, `data-help-name="${type}"`, `registerType('${type}'`])
         assert.ok(html.includes(part), part);
       const [, icon] = /icon: '(.*)'/.exec(html) ?? assert.fail();
       assert.ok(existsSync(join(source, 'icons', icon)));
     }
+  });
+
+  it('gives neither the password nor the private key to browsers', () => {
+    for (const type of Object.keys(types))
+      for (const [name, { type: kind }] of Object.entries(credentials[type])) {
+        assert.equal(kind, /^(password|keydata)$/.test(name) ? 'password' : 'text', `${type}: ${name}`);
+        assert.ok(formOf(type).includes(`${name}: { type: '${kind}' }`), `${type}: ${name}`);
+      }
+  });
+
+  it('describes the same fields in the forms of both types, except for the name and the state', () => {
+    const lines = Object.keys(types).map((type) => formOf(type).replaceAll(`${type}"`, 'TYPE"').split('\n'));
+    const differences = lines.flatMap((own, at) => own.filter((line) => !lines[1 - at].includes(line)));
+    const state = /Keep state|retained messages|persist|MongoDB|DB URL|dburl|certname|keyname|cert:|key:/;
+    for (const line of differences) assert.match(line, /registerType|this.name \|\|/.test(line) ? /broker/ : state);
   });
 
   for (const type of ['embermq broker', 'aedes broker'])
@@ -169,6 +206,31 @@ describe('The package node-red-contrib-embermq', () => {
       await node.close();
       assert.ok(existsSync(join(folder, 'embermq/node-1')));
     }
+  });
+
+  it('serves WebSocket on a path of Node-RED, and ignores upgrades of other paths', async () => {
+    const node = make('embermq broker', { mqtt_ws_bind: 'path', mqtt_ws_path: '/mqtt' });
+    await node.line(/on ws path: \/mqtt/);
+    const { port } = server.address() as AddressInfo;
+    const upgraded = new Promise((resolve) => server.once('upgrade', (_request, socket) => resolve(socket.destroy())));
+    const upgrade = 'Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+    connect(port, '127.0.0.1').end(`GET // HTTP/1.1\r\n${upgrade}`);
+    await upgraded;
+    const device = await mqtt.connectAsync(`ws://127.0.0.1:${port}/mqtt?a=1`, { reconnectPeriod: 0 });
+    await device.endAsync();
+    await node.close();
+  });
+
+  it('keeps the red status of a broker that could not start when clients connect', async () => {
+    const [first, second] = [await freePort(), await freePort()];
+    const running = make('embermq broker', { mqtt_port: first, persist: true });
+    await running.line(/common.status.connected/);
+    const node = make('embermq broker', { mqtt_port: second, persist: true }); // in the folder of the other one
+    await node.line(/disconnected/);
+    await assert.rejects(mqtt.connectAsync(`mqtt://127.0.0.1:${second}`, { reconnectPeriod: 0 }, false));
+    assert.match(node.lines.filter((line) => line.startsWith('status')).at(-1) ?? '', /disconnected/);
+    await node.close();
+    await running.close();
   });
 
   it('reports a port in use, and TLS without a certificate', async () => {
