@@ -147,7 +147,7 @@ export const DECIDERS = {
     why: 'only the broker publishes below $sparkplug (option sparkplug)'
   }),
   responseTopic: new Decider('topic_not_allowed', {
-    why: 'the requester is not subscribed to the response topic, or it is below $SYS or $delayed'
+    why: 'the requester is not subscribed to the response topic, or the topic is below $SYS or $delayed or not valid in its zone'
   }),
   delayedTopic: new Decider('topic_invalid', {
     why: 'expected $delayed/<seconds>/<topic>'

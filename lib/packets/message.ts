@@ -498,6 +498,11 @@ export function detachFromPublisher(message: Message): void {
   if (identity !== undefined) message.origin = identity;
 }
 
+/** Make the app the publisher of a message that was decided as one of a client. */
+export function publishedByApp(message: Message): void {
+  message.origin = undefined;
+}
+
 /**
  * Maximum number of detached messages that may hold a frame, and maximum size of the buffers that these reference. A turn may last long.
  */

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import mqtt from 'mqtt';
 import { listen } from '../../adapters/net/index.ts';
-import { type Client, createBroker, type Message, type ReceivedMessage } from '../../lib/index.ts';
+import { acl, type Client, createBroker, type Message, type ReceivedMessage } from '../../lib/index.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 import { mosquitto, withMosquitto } from '../cli/mosquitto.ts';
 
@@ -275,20 +275,143 @@ describe('broker.respond', () => {
     assert.deepEqual(errors, ['a handler of "a": broken']);
   });
 
-  it('sends no response to a topic that the requester does not read', async () => {
-    await using use = await pair();
+  it('sends no response to a topic where the requester may not publish, even if it is subscribed', async () => {
+    const rules = acl([{ access: 'deny', action: 'publish', topic: 'alarm/#' }, { access: 'allow' }]);
+    await using use = await pair({ auth: [rules] });
+    const { requester, kit } = use;
     const got: string[] = [];
-    for (const topic of ['valves/1/set', '$SYS/forged', '$client/other/response'])
-      use.kit.broker.subscribe(topic, ({ topic }) => got.push(topic), { retainHandling: 2 });
-    use.kit.broker.respond('a', () => 'open');
-    for (const responseTopic of ['valves/1/set', '$client/other/response', '$SYS/forged', '$delayed/1/valves/1/set'])
-      await use.requester.publish('a', '', { qos: 1, properties: { responseTopic } });
-    await use.requester.subscribe(['$SYS/#']);
-    await use.requester.publish('a', '', { qos: 1, properties: { responseTopic: '$SYS/forged' } });
-    for (let n = 0; n < 5; n++) await immediate();
+    kit.broker.subscribe('alarm/#', ({ topic }) => got.push(topic));
+    await requester.subscribe('alarm/#');
+    kit.broker.respond('service', ({ payload }) => payload);
+    await assert.rejects(requester.publish('alarm/fire', 'false alarm', { qos: 1 }), { reasonCode: 0x87 });
+    const properties = { responseTopic: 'alarm/fire' };
+    await requester.publish('service', 'false alarm', { qos: 1, properties });
+    await kit.clock.settle();
     assert.deepEqual(got, []);
-    const [drop] = use.kit.broker.monitor.reasons.list({ code: 'topic_not_allowed' }).entries;
-    assert.match(`${drop.detail}`, /the requester is not subscribed to the response topic/);
+    const { entries } = kit.broker.monitor.reasons.list({ code: 'acl_file_rule' });
+    assert.deepEqual(
+      entries.map(({ publisher, topic, detail }) => [publisher, topic, detail]),
+      [['requester', 'alarm/fire', 'rule 1 of the source "acl": deny publish to "alarm/#"']]
+    );
+  });
+
+  it('sends no response to a topic to which the requester is not subscribed, or below $SYS and $delayed', async () => {
+    await using use = await pair();
+    const { requester, kit } = use;
+    const got: string[] = [];
+    for (const filter of ['valves/1/set', '$SYS/forged', '$client/other/response'])
+      kit.broker.subscribe(filter, ({ topic }) => got.push(topic), { retainHandling: 2 });
+    kit.broker.respond('a', () => 'open');
+    await requester.subscribe(['$SYS/#', '#']);
+    await requester.unsubscribe('#');
+    for (const responseTopic of ['valves/1/set', '$client/other/response', '$SYS/forged', '$delayed/1/valves/1/set'])
+      await requester.publish('a', '', { qos: 1, properties: { responseTopic } });
+    await kit.clock.advance('2s');
+    assert.deepEqual(got, []);
+    const { entries } = kit.broker.monitor.reasons.list({ code: 'topic_not_allowed' });
+    assert.match(`${entries[0].detail}`, /the requester is not subscribed to the response topic/);
+    const answered = new Promise<string>(
+      (resolve) => void requester.subscribe('valves/+/set', { noLocal: true }, (message) => resolve(text(message)))
+    );
+    await requester.ping();
+    await requester.publish('a', '', { qos: 1, properties: { responseTopic: 'valves/1/set' } });
+    assert.equal(await answered, 'open', 'the app has sent it, so No Local does not apply');
+    assert.deepEqual(got, ['valves/1/set']);
+  });
+
+  it('sends no response if another user has taken over the client id', async () => {
+    await using use = await pair();
+    const { kit } = use;
+    let respond = () => {};
+    kit.broker.respond('slow', () => new Promise<string>((resolve) => (respond = () => resolve('x'))));
+    const got: string[] = [];
+    const properties = { sessionExpiryInterval: 60 };
+    const ask = async (username: string) => {
+      const client = await kit.connect({ clientId: 'shared', clean: false, username, properties });
+      await client.subscribe('answers', { qos: 1 }, ({ payload }) => got.push(`${username} ${payload}`));
+      return client;
+    };
+    for (const second of ['eve', 'bob']) {
+      const first = await ask('eve');
+      await first.publish('slow', '', { qos: 1, properties: { responseTopic: 'answers' } });
+      const next = await ask(second);
+      respond();
+      await kit.clock.settle();
+      await next.ping();
+    }
+    assert.deepEqual(got, ['eve x']);
+  });
+
+  it('holds a response until hooks have decided about it as a message of the requester', async () => {
+    const asked: string[] = [];
+    let decide = (_isAllowed: boolean) => {};
+    await using use = await pair({
+      hooks: {
+        authorizePublish: ({ message: { topic, payload, clientId }, client }) => {
+          if (!topic.startsWith('held/')) return true;
+          asked.push(`${client.clientId} ${clientId} ${topic} ${payload}`);
+          return new Promise<boolean>((resolve) => (decide = resolve));
+        },
+        publish: ({ message: { topic }, client }) => topic !== 'vetoed' || client === undefined
+      }
+    });
+    const { kit, requester } = use;
+    const got: string[] = [];
+    for (const filter of ['held/#', 'vetoed'])
+      kit.broker.subscribe(filter, ({ topic, clientId }) => got.push(`${topic} ${clientId}`));
+    kit.broker.respond('service', () => 'response');
+    await requester.subscribe(['held/#', 'vetoed']);
+    const ask = (responseTopic: string) => requester.publish('service', '', { qos: 1, properties: { responseTopic } });
+    for (const isAllowed of [false, true]) {
+      await ask(`held/${isAllowed}`);
+      await kit.clock.settle();
+      assert.deepEqual(got, []);
+      decide(isAllowed);
+    }
+    await ask('vetoed');
+    await kit.clock.settle();
+    assert.deepEqual(got, ['held/true ']);
+    assert.deepEqual(asked, ['requester requester held/false response', 'requester requester held/true response']);
+  });
+
+  it('sends the response of a client that may publish nothing but requests to its own topic only', async () => {
+    const rules = acl([{ access: 'allow', action: 'publish', topic: 'service' }, { access: 'deny' }]);
+    await using use = await pair({ auth: [rules] });
+    const got: string[] = [];
+    use.kit.broker.subscribe('$client/#', ({ topic }) => got.push(topic));
+    use.kit.broker.respond('service', () => 'served');
+    const properties = { responseTopic: '$client/responder/response' };
+    await use.requester.publish('service', '', { qos: 1, properties });
+    assert.equal(text(await use.requester.request('service')), 'served');
+    assert.deepEqual(got, ['$client/requester/response']);
+  });
+
+  it('refuses response topics that the zone of the requester does not allow', async () => {
+    await using use = await pair({ maxTopicLevels: 3 });
+    const got: string[] = [];
+    use.kit.broker.subscribe('deep/#', ({ topic }) => got.push(topic));
+    use.kit.broker.respond('a', () => 'x');
+    await use.requester.subscribe('deep/#');
+    for (const responseTopic of ['deep/1/2/3', 'deep/1/2'])
+      await use.requester.publish('a', '', { qos: 1, properties: { responseTopic } });
+    await use.kit.clock.settle();
+    assert.deepEqual(got, ['deep/1/2']);
+  });
+
+  it('does not leave the mount point with a response topic that is too long for it', async () => {
+    await using use = await pair({ zones: { external: { mountpoint: 'tenant/' } } });
+    const tenant = await use.kit.connect({ clientId: 'm', transportInfo: { zone: 'external' } });
+    const got: number[] = [];
+    for (const filter of ['outside/#', 'tenant/#'])
+      use.kit.broker.subscribe(filter, ({ topic }) => void (topic.length > 99 && got.push(topic.length)));
+    use.kit.broker.respond('tenant/a', () => 'x');
+    await tenant.subscribe('outside/#');
+    for (const length of [65_530, 65_528]) {
+      const responseTopic = `outside/${'x'.repeat(length - 8)}`;
+      await tenant.publish('a', '', { qos: 1, properties: { responseTopic } });
+    }
+    await use.kit.clock.settle();
+    assert.deepEqual(got, [65_535]);
   });
 });
 

@@ -1,11 +1,14 @@
 // The app has every right, so a client must not be able to direct a response to a topic where it may not publish
-// itself: a response goes only to topics to which the requester is subscribed. That was decided by its rights.
+// itself: anything that it cannot say there it could let the app say. A response goes to the topic of the client below
+// `$client`, or it is decided as a message of the client; in both cases only if the client is subscribed to the topic.
 
 import { type Answers, answerTo } from '../../client/answers.ts';
 import { DECIDERS } from '../../events/deciders.ts';
 import type { Message } from '../../packets/message.ts';
 import { TopicKind } from '../../routing/route.ts';
-import { innerFilter, matches, mountedName } from '../../topics/topic.ts';
+import type { Session } from '../../session/session.ts';
+import { isOwnTopic } from '../../topics/client-topics.ts';
+import { checkTopicName, innerFilter, matches, mountedName } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { newMessage } from '../new-message.ts';
 
@@ -28,33 +31,34 @@ export class Responder {
 
   /** Call the handler of a request, and publish its response. @param during names the handler, for errors */
   async respond(request: Message, handler: AppRequestHandler, during: string): Promise<void> {
-    const { routing, publishing, services } = this.#engine;
-    const { announcer, life, time } = services;
-    const { clientId } = request;
+    const { publishing, sessions, operated, services } = this.#engine;
+    const { announcer, life } = services;
+    const { clientId, username } = request;
+    const { number } = life;
     const response = await answerTo(request, handler, (error) => announcer.failed(error, during, undefined));
-    if (response === undefined || !life.isRunning) return;
+    if (response === undefined || !life.isRunning || life.number !== number) return;
     if (clientId === '') {
       await publishing.own.publish(response);
       return;
     }
-    const mountpoint = this.#engine.sessions.get(clientId)?.client.mountpoint ?? '';
-    const topic = mountedName(response.topic, mountpoint) ?? response.topic;
-    const route = routing.of(topic);
-    if (route.kind === TopicKind.ordinary && this.#isSubscribed(clientId, topic))
-      await publishing.own.publish({ ...response, topic });
-    else
-      announcer.dropped(
-        newMessage({ topic }, undefined, time),
-        'not_authorized',
-        undefined,
-        route,
-        DECIDERS.responseTopic
-      );
+    const session = sessions.get(clientId);
+    const isSameUser = session?.client.username === username;
+    // the topic is that of a PUBLISH of the client
+    const given = operated.rewrites.apply(response.topic, 'publish');
+    const topic = mountedName(given, session?.client.mountpoint ?? '');
+    if (topic === undefined || session === undefined || !isSameUser || !this.#mayChoose(session, given, topic)) {
+      const dropped = newMessage({ topic: topic ?? given }, request.origin, services.time);
+      announcer.dropped(dropped, 'not_authorized', undefined, undefined, DECIDERS.responseTopic);
+    } else if (isOwnTopic(clientId, given)) await publishing.own.publish({ ...response, topic });
+    else publishing.own.respond({ ...response, topic }, session.client);
   }
 
-  #isSubscribed(clientId: string, topic: string): boolean {
-    for (const { filter } of this.#engine.sessions.get(clientId)?.subscriptions.values() ?? [])
-      if (matches(innerFilter(filter), topic)) return true;
+  /** Tell whether a client may choose a topic for its responses. @param given the topic without the mount point */
+  #mayChoose({ client, subscriptions }: Session, given: string, topic: string): boolean {
+    const maxLevels = client.agreement.zone.maxTopicLevels;
+    if (checkTopicName(given, { maxLevels }) !== undefined) return false;
+    if (this.#engine.routing.of(topic).kind !== TopicKind.ordinary) return false;
+    for (const { filter } of subscriptions.values()) if (matches(innerFilter(filter), topic)) return true;
     return false;
   }
 }

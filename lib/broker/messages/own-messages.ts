@@ -9,7 +9,13 @@ import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../../base
 import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import type { DropReason } from '../../events/reasons.ts';
-import { type AppMessageInput, awaitCommit, Message, type MessageInput } from '../../packets/message.ts';
+import {
+  type AppMessageInput,
+  awaitCommit,
+  Message,
+  type MessageInput,
+  publishedByApp
+} from '../../packets/message.ts';
 import { NamedPublisher } from '../../packets/named-publisher.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
@@ -18,6 +24,7 @@ import { type Route, TopicKind } from '../../routing/route.ts';
 import type { WillState } from '../../session/life/will.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import type { Session } from '../../session/session.ts';
+import type { SessionClient } from '../../session/session-client.ts';
 import { ticketOfAnswer } from '../../store/ledger.ts';
 import type { PreparedMessage } from '../../streams/host.ts';
 import { newMessage, publisherOf, retopic } from '../new-message.ts';
@@ -79,6 +86,18 @@ export class OwnMessages {
       return undefined;
     }
     return this.#settle(this.#publishing.hooks.decide(message, route, client), 'publishing a will', client);
+  }
+
+  /** Publish a response of the app, if the client that has chosen its topic may publish it there. */
+  respond(input: MessageInput, client: SessionClient): void {
+    const message = newMessage(input, client, this.#services.time);
+    const fromApp = (decision: PublishDecision): PublishDecision => {
+      if (decision.reasonCode === 0) publishedByApp(decision.message);
+      return decision;
+    };
+    const decided = this.#publishing.hooks.decide(message, this.#host.routing.of(message.topic), client);
+    const response = isThenable(decided) ? decided.then(fromApp) : fromApp(decided);
+    void this.#settle(response, 'publishing a response', client);
   }
 
   /**
