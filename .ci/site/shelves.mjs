@@ -30,6 +30,7 @@ export const SHELVES = [
         title: 'Tutorials',
         pages: [
           page('express-with-jwt', 'examples/tutorials/express-with-jwt.md'),
+          page('test-a-device', 'examples/tutorials/test-a-device.md'),
           page('run-a-broker', 'examples/tutorials/run-a-broker.md'),
           page('compute-on-messages', 'examples/tutorials/compute-on-messages.md'),
           page('write-a-library', 'examples/tutorials/write-a-library.md')

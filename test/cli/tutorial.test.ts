@@ -1,13 +1,21 @@
+// The tutorials that consist of more than one program of TypeScript: as their pages say, in a folder in which embermq is installed.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { describe, it } from 'node:test';
+import { basename, delimiter, dirname, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { tutorials } from '../support/example-tables.ts';
-import { joinedProgram } from '../support/programs.ts';
+import { JOINED, joinedProgram } from '../support/programs.ts';
+
+const root = join(import.meta.dirname, '../..');
+const skip = existsSync('/bin/bash') ? false : 'there is no bash';
+
+/** The ports that no tutorial names. */
+const OTHER_PORTS = Object.fromEntries(
+  ['WS', 'HTTP_EARLIER', 'RULES', 'DASHBOARD'].map((name) => [`EMBERMQ_${name}_PORT`, 'off'])
+);
 
 /** Ports that are free now. */
 async function freePorts(count: number): Promise<number[]> {
@@ -23,29 +31,107 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-describe('the tutorial "Run a broker"', { skip: existsSync('/bin/bash') ? false : 'there is no bash' }, () => {
-  it('checks a broker, explains a refusal and makes a backup, as its page shows', async () => {
-    const { text, page } = tutorials().find(({ name }) => name === 'run-a-broker') ?? assert.fail();
-    const folder = mkdtempSync(join(tmpdir(), 'embermq-tutorial-'));
-    try {
-      mkdirSync(join(folder, 'bin'));
-      const command = `#!/bin/sh\nshift\nexec "${process.execPath}" "${joinedProgram('adapters/cli/main.ts')}" "$@"\n`;
-      writeFileSync(join(folder, 'bin/npx'), command, { mode: 0o755 });
-      const [mqtts, http] = await freePorts(2);
-      const script = text.replaceAll('8883', String(mqtts)).replaceAll('8081', String(http));
-      const url = `http://127.0.0.1:${http}/api/v4`;
-      writeFileSync(join(folder, 'run.sh'), script.replaceAll(/ctl (why|backup)/g, `ctl $1 --url ${url}`));
-      const env = { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env.PATH}` };
-      const { stdout, stderr } = await promisify(execFile)('bash', ['run.sh'], { cwd: folder, env, timeout: 120_000 });
-      for (const line of ['sensors/sensor-1/celsius 21.5', 'ok       exposure        clients must authenticate']) {
-        assert.ok(stdout.includes(line), stdout);
-        assert.ok(page.includes(line), `the page shows "${line}"`);
-      }
-      assert.match(stdout, /"code":"acl_file_rule".*rule 3 of the source \\"acl-file\\"/);
-      assert.match(stderr, /PUBLISH to "sensors\/sensor-2\/celsius" was refused: not authorized/);
-      assert.match(stderr, /restored: \d+ records/);
-    } finally {
-      rmSync(folder, { recursive: true });
+/** A tutorial that has been copied into a folder. */
+class Copy {
+  readonly folder: string;
+  readonly page: string;
+  readonly #programs: ReadonlyMap<string, string>;
+
+  constructor(tutorial: string) {
+    const { page, programs } = tutorials().find(({ name }) => name === tutorial) ?? assert.fail();
+    this.page = page;
+    this.#programs = programs;
+    this.folder = mkdtempSync(join(root, 'dist-test-')); // the other packages are found in node_modules of the root
+    mkdirSync(join(this.folder, 'node_modules'));
+    symlinkSync(JOINED, join(this.folder, 'node_modules/embermq'), 'junction');
+    writeFileSync(join(this.folder, 'package.json'), '{ "type": "module" }');
+    mkdirSync(join(this.folder, 'bin'));
+    const command = `#!/bin/sh\nshift\nexec "${process.execPath}" "${joinedProgram('adapters/cli/main.ts')}" "$@"\n`;
+    writeFileSync(join(this.folder, 'bin/npx'), command, { mode: 0o755 });
+  }
+
+  /** Write the programs with free ports. @param ports those that they name @returns the free ones */
+  async write(...ports: string[]): Promise<number[]> {
+    const free = await freePorts(ports.length);
+    for (const [file, text] of this.#programs) {
+      const code = ports.reduce((before, port, at) => before.replaceAll(port, String(free[at])), text);
+      writeFileSync(join(this.folder, basename(file)), code);
     }
+    return free;
+  }
+
+  /** Run a command in the folder. */
+  run(command: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
+    const path = [join(this.folder, 'bin'), dirname(process.execPath), process.env.PATH].join(delimiter);
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // tests of tutorials are separate test runs
+    const options = { cwd: this.folder, env: { ...env, ...OTHER_PORTS, PATH: path }, timeout: 120_000 };
+    return promisify(execFile)(command, args, options);
+  }
+
+  /** Assert that the page shows these lines. */
+  assertShown(lines: readonly string[]): void {
+    for (const line of lines) assert.ok(this.page.includes(`${line}\n`), `the page shows "${line}"`);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** The lines of a report of tests, without their durations. */
+function reported(stdout: string): string[] {
+  return stdout
+    .split('\n')
+    .filter((line) => /^ *[▶✔✖]/.test(line))
+    .map((line) => line.replace(/ \([\d.]+ms\)$/, ''));
+}
+
+describe('the tutorial "Run a broker"', { skip }, () => {
+  let copy: Copy;
+  before(() => {
+    copy = new Copy('run-a-broker');
+  });
+  after(() => copy.remove());
+
+  it('checks a broker, explains a refusal and makes a backup, as its page shows', async () => {
+    const [, http] = await copy.write('8883', '8081');
+    const path = join(copy.folder, 'run-a-broker.sh');
+    const url = `--url http://127.0.0.1:${http}/api/v4`;
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/ctl (why|backup)/g, `ctl $1 ${url}`));
+    const { stdout, stderr } = await copy.run('bash', 'run-a-broker.sh');
+    const lines = ['sensors/sensor-1/celsius 21.5', 'ok       exposure        clients must authenticate'];
+    for (const line of lines) assert.ok(stdout.includes(line), stdout);
+    copy.assertShown(lines);
+    assert.match(stdout, /"code":"acl_file_rule".*rule 3 of the source \\"acl-file\\"/);
+    assert.match(stderr, /PUBLISH to "sensors\/sensor-2\/celsius" was refused: not authorized/);
+    assert.match(stderr, /restored: \d+ records/);
+  });
+});
+
+describe('the tutorial "Test a device"', { skip }, () => {
+  let copy: Copy;
+  before(async () => {
+    copy = new Copy('test-a-device');
+    await copy.write('1883', '1884');
+  });
+  after(() => copy.remove());
+
+  it('tests the device, as its page shows', async () => {
+    const flags = ['--import', 'tsx', '--test', '--test-reporter=spec', 'pump.test.ts'];
+    const { stdout } = await copy.run(process.execPath, ...flags);
+    const lines = reported(stdout);
+    assert.equal(lines.length, 8);
+    copy.assertShown(lines);
+  });
+
+  it('records the device in another process, and replays it in a test, as its page shows', async () => {
+    const { stdout } = await copy.run('bash', 'record.sh');
+    const summary = /(?<=^traffic\.jsonl: 3 connections, )\d+(?= packets$)/m; // how many depends on the time that pings have
+    const [packets] = summary.exec(copy.page) ?? assert.fail();
+    copy.assertShown(stdout.replace(summary, packets).trimEnd().split('\n'));
+    const flags = ['--import', 'tsx', '--test', '--test-reporter=spec', 'replay.test.ts'];
+    const lines = reported((await copy.run(process.execPath, ...flags)).stdout);
+    assert.equal(lines.length, 2);
+    copy.assertShown(lines);
   });
 });

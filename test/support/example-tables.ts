@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import ts from 'typescript';
 
 const folder = join(import.meta.dirname, '../../examples');
@@ -29,30 +29,54 @@ export function examples(): Example[] {
     });
 }
 
-/** Returns the tutorials by name: each is a page and a program, in TypeScript or for the shell. */
-export function tutorials(): { name: string; page: string; text: string; isShell: boolean }[] {
+/** A tutorial: a page and its programs, which are a file with the name of the page, or the files of a folder with this name. */
+interface Tutorial {
+  readonly name: string;
+  readonly page: string;
+  /** The texts of the programs, by their path below the folder of the tutorials. */
+  readonly programs: ReadonlyMap<string, string>;
+}
+
+/** Returns the tutorials by name. */
+export function tutorials(): Tutorial[] {
   const below = join(folder, 'tutorials');
-  const names = readdirSync(below).filter((file) => file.endsWith('.md'));
-  return names.sort().map((file) => {
-    const name = file.slice(0, -3);
-    const read = (ending: string) => readFileSync(join(below, name + ending), 'utf8');
-    const isShell = existsSync(join(below, `${name}.sh`));
-    return { name, page: read('.md'), text: read(isShell ? '.sh' : '.ts'), isShell };
-  });
+  const files = readdirSync(below, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.replaceAll('\\', '/'))
+    .sort();
+  const read = (file: string) => readFileSync(join(below, file), 'utf8');
+  return files
+    .filter((file) => file.endsWith('.md'))
+    .map((page) => {
+      const name = page.slice(0, -3);
+      const programs = files.filter((file) => new RegExp(`^${name}(?:|/.*)\\.(?:ts|sh)$`).test(file));
+      return { name, page: read(page), programs: new Map(programs.map((file) => [file, read(file)])) };
+    });
 }
 
 /**
  * Returns the parts of the programs of tutorials, which their pages show, by the names of the marks around them: `program NAME PART`. A part is a
- * region of the program.
+ * region of a program.
  */
 export function programParts(): Readonly<Record<string, () => string>> {
-  const parts = tutorials().flatMap(({ name, text, isShell }) =>
-    [...text.matchAll(/^(?:\/\/|#) #region (\S+)\n(.*?)^(?:\/\/|#) #endregion$/gms)].map(
-      ([, part, code]) =>
-        [`program ${name} ${part}`, () => `\`\`\`${isShell ? 'sh' : 'typescript'}\n${code}\`\`\``] as const
+  const parts = tutorials().flatMap(({ name, programs }) =>
+    [...programs].flatMap(([file, text]) =>
+      [...text.matchAll(/^ *(?:\/\/|#) #region (\S+)\n(.*?)^ *(?:\/\/|#) #endregion$/gms)].map(
+        ([, part, code]) =>
+          [
+            `program ${name} ${part}`,
+            () => `\`\`\`${extname(file) === '.sh' ? 'sh' : 'typescript'}\n${outdented(code)}\`\`\``
+          ] as const
+      )
     )
   );
   return Object.fromEntries(parts);
+}
+
+/** Lines without the indentation that all of them have. */
+function outdented(code: string): string {
+  const indents = [...code.matchAll(/^( *)\S/gm)].map(([, spaces]) => spaces.length);
+  const least = Math.min(...indents);
+  return code.replaceAll(new RegExp(`^ {${least}}`, 'gm'), '');
 }
 
 /** The table of the examples, for their page. */
