@@ -13,8 +13,8 @@ interface SecretPart {
 }
 
 /**
- * Names that denote secrets, for values that no table describes. `max_tokens` and `tokenizer` are about parts of a text, and `bypass` and
- * `compass` are no passwords.
+ * Names that denote secrets, for values that no table describes. Not among them are `max_tokens` and `tokenizer`, which are about parts of a
+ * text, `bypass` and `compass`.
  */
 const SECRET_NAME =
   /passw|pass[-_]*phrase|(?<!by|com)pass$|psk$|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key/i;
