@@ -86,6 +86,15 @@ function withParts(parts: Partial<Machine>): Machine {
   return Object.create(thisMachine, Object.getOwnPropertyDescriptors(parts)) as Machine;
 }
 
+/** A certificate that is valid for 99 days, and its key, which only its owner can read. */
+function lasting(): { readonly cert: string; readonly key: string } {
+  const [cert, key] = [newPath('.crt'), newPath('.key')];
+  const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '99', '-subj', '/CN=localhost'];
+  execFileSync('openssl', [...request, '-keyout', key, '-out', cert], { stdio: 'ignore' });
+  chmodSync(key, 0o600);
+  return { cert, key };
+}
+
 async function filled(): Promise<string> {
   const folder = newPath();
   await fill(levelStore(folder));
@@ -504,6 +513,45 @@ describe('doctor with a configuration that has a fault', () => {
     assert.deepEqual(bad, []);
   });
 
+  it('finds what serve finds when it creates bridges, webhooks, listeners and interfaces', withModes, async () => {
+    const { cert: certFile, key: keyFile } = lasting();
+    const secure = { kind: 'tls', port: 0, certFile, keyFile };
+    const bridge = { name: 'a', url: 'mqtts://h.example', out: [{ filter: '#' }] };
+    const faults: [content: object, id: string, text: RegExp][] = [
+      [{ bridges: [{ ...bridge, ca: 'nope' }] }, 'config', /bridges\[0\]: ca: TLS cannot use it/],
+      [{ bridges: [bridge, bridge] }, 'config', /bridges\[1\]\.name: expected a name that no other bridge has/],
+      [{ webhooks: [{ url: 'https://h.example/', ca: 'nope' }] }, 'config', /webhooks\[0\]: ca: TLS cannot use it/],
+      [{ management: { trustedProxies: 'nope' } }, 'config', /trustedProxies/],
+      [{ streamsApi: { pageSize: 5 } }, 'config', /pageSize/],
+      [{ listeners: [{ ...secure, ciphers: 'BOGUS' }] }, 'certificates', /no cipher match/],
+      [{ listeners: [{ ...secure, caFile: newPath('.pem') }] }, 'certificates', /no such file or directory, open/],
+      [{ listeners: [{ ...secure, pskFile: newPath() }] }, 'certificates', /no such file or directory, open/],
+      [
+        {
+          listeners: [
+            { kind: 'tcp', port: 0, name: 'one' },
+            { kind: 'ws', port: 0, name: 'one' }
+          ]
+        },
+        'config',
+        /"one"/
+      ]
+    ];
+    for (const [content, id, text] of faults) {
+      const files = { 'c.json': JSON.stringify(content) };
+      await only(id, 'fault', text, /Correct the option/, ['--config', 'c.json', '--data-dir', newPath()], { files });
+    }
+    const both = {
+      listeners: [{ ...secure, caFile: 'no.pem' }],
+      webhooks: [{ url: 'https://h.example/', ca: 'nope' }]
+    };
+    const { bad } = await examined(['--config', 'c.json'], { files: { 'c.json': JSON.stringify(both) } });
+    assert.deepEqual(
+      bad.map(({ id }) => id),
+      ['config', 'certificates']
+    );
+  });
+
   it('recognises secrets by names and in URLs, and no others', withModes, async () => {
     const path = newPath('.json');
     const secretOf = async (content: object) => {
@@ -648,23 +696,19 @@ describe('doctor with a configuration that has a fault', () => {
       await only('certificates', 'warning', /expires on \d{4}-/, /Renew the certificate/, args(server.certFile, key));
       await only('certificates', 'fault', /has expired on/, /Renew the certificate/, args(server.certFile, key), at(9));
       await only('certificates', 'fault', /is valid only from/, /Check the clock/, args(server.certFile, key), at(-9));
-      const cert = newPath('.crt');
-      execFileSync(
-        'openssl',
-        [
-          ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '99', '-subj', '/CN=localhost'],
-          ...['-keyout', key, '-out', cert]
-        ],
-        { stdio: 'ignore' }
-      );
-      chmodSync(key, 0o600);
+      const { cert, key: ownKey } = lasting();
+      assert.equal((await examined(args(cert, ownKey))).code, 0);
+      await only('certificates', 'fault', /does not belong to the certificate/, /Correct/, args(cert, lasting().key));
+      writeFileSync(key, readFileSync(ownKey));
       assert.equal((await examined(args(cert, key))).code, 0);
       chmodSync(key, 0o644);
       await only('certificates', 'fault', /can read the private key .*\(mode 0644\)/, /^chmod 600 /, args(cert, key));
       chmodSync(key, 0o600);
       writeFileSync(key, renewed.key);
+      // a key of another kind, which OpenSSL does not compare with the certificate
       await only('certificates', 'fault', /is not the key of/, /Use the key/, args(cert, key));
-      await only('certificates', 'fault', /ENOENT/, /Renew the certificate/, args(newPath(), key));
+      const remedy = /Correct the option of the listener, or its file/;
+      await only('certificates', 'fault', /ENOENT/, remedy, args(newPath(), key));
     }
   );
 

@@ -2,6 +2,7 @@ import type { FolderReport } from '../../level/index.ts';
 import type { Shell } from '../command.ts';
 import type { ServeSettings } from '../serve/settings.ts';
 import type { ConfigurationProblem } from './configuration.ts';
+import type { Construction } from './construction.ts';
 import type { Machine } from './machine.ts';
 
 /** The result of a check. */
@@ -26,6 +27,8 @@ export interface Subject {
   /** The settings of `serve`, as far as they are valid; undefined if nothing could be read. */
   readonly settings: ServeSettings | undefined;
   readonly problems: readonly ConfigurationProblem[];
+  /** Listeners whose certificates, keys or ciphers cannot be used, with the error. */
+  readonly unusable: Construction['unusable'];
   /** The files of the data folder; an error if they could not be read. */
   readonly report: FolderReport | Error | undefined;
   readonly machine: Machine;

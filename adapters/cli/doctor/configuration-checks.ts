@@ -210,14 +210,20 @@ function checkCredentials({ settings }: Subject): Finding[] {
   return [ok(`the application "${id}" (--app) has an own secret`)];
 }
 
+const UNUSABLE = 'Correct the option of the listener, or its file; the broker does not start with it.';
+
 async function checkCertificates(subject: Subject): Promise<Finding[]> {
-  const findings: Finding[] = [];
+  const { settings, unusable } = subject;
+  const texts = new Set(unusable.values());
+  const findings = [...texts].map((text) => fault(text, UNUSABLE));
   const seen = new Set<string>();
-  for (const { transport } of subject.settings?.listeners ?? []) {
+  for (const { transport } of settings?.listeners ?? []) {
     for (const { certFile, keyFile, passphrase } of certificatesOf(transport)) {
       if (certFile === undefined || keyFile === undefined || seen.has(`${certFile}\n${keyFile}`)) continue;
       seen.add(`${certFile}\n${keyFile}`);
-      findings.push(...(await checkCertificate({ certFile, keyFile, passphrase }, subject)));
+      const found = await checkCertificate({ certFile, keyFile, passphrase }, subject);
+      // what makes the listener unusable is reported above
+      findings.push(...found.filter(({ isUnusable }) => !isUnusable || !unusable.has(transport)));
     }
   }
   return findings;
@@ -233,17 +239,22 @@ interface CertificateFiles {
   readonly passphrase: string | undefined;
 }
 
+interface CertificateFinding extends Finding {
+  /** True if a listener cannot be opened with these files. */
+  readonly isUnusable?: boolean;
+}
+
 async function checkCertificate(
   { certFile, keyFile, passphrase }: CertificateFiles,
   { machine, shell }: Subject
-): Promise<Finding[]> {
+): Promise<CertificateFinding[]> {
   let certificate: X509Certificate;
   try {
     certificate = new X509Certificate(await read(certFile, shell));
   } catch (error) {
-    return [fault(`${certFile}: ${(error as Error).message}`)];
+    return [{ ...fault(`${certFile}: ${(error as Error).message}`), isUnusable: true }];
   }
-  const findings: Finding[] = [];
+  const findings: CertificateFinding[] = [];
   const [from, to] = [certificate.validFrom, certificate.validTo].map((text) => Date.parse(text));
   const end = new Date(to).toISOString().slice(0, 10);
   const nowMs = machine.now();
@@ -258,9 +269,10 @@ async function checkCertificate(
       ...(passphrase === undefined ? {} : { passphrase })
     });
     if (!certificate.checkPrivateKey(key))
-      findings.push(
-        fault(`${keyFile} is not the key of ${certFile}`, 'Use the key that the certificate was issued for.')
-      );
+      findings.push({
+        ...fault(`${keyFile} is not the key of ${certFile}`, 'Use the key that the certificate was issued for.'),
+        isUnusable: true
+      });
     const { mode } = await stat(keyFile);
     const shown = (mode & 0o777).toString(8).padStart(4, '0');
     if (machine.platform !== 'win32' && (mode & OTHERS) !== 0)
@@ -275,7 +287,7 @@ async function checkCertificate(
         warning(`other users can change the private key ${keyFile} (mode ${shown})`, `chmod 600 ${quoted(keyFile)}`)
       );
   } catch (error) {
-    findings.push(fault(`${keyFile}: ${(error as Error).message}`));
+    findings.push({ ...fault(`${keyFile}: ${(error as Error).message}`), isUnusable: true });
   }
   return findings;
 }

@@ -5,6 +5,7 @@ import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from '../serve/options.ts
 import { type Check, type Finding, fault, type Subject } from './check.ts';
 import { examineConfiguration, gatherServeFlags } from './configuration.ts';
 import { CONFIGURATION_CHECKS } from './configuration-checks.ts';
+import { type Construction, construct } from './construction.ts';
 import { FOLDER_CHECKS } from './folder-checks.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { MACHINE_CHECKS } from './machine-checks.ts';
@@ -29,6 +30,9 @@ interface Line extends Omit<Finding, 'remedy'> {
   readonly id: string;
   readonly remedy: string | null;
 }
+
+/** The result if the settings could not be read. */
+const NOTHING: Construction = { problems: [], unusable: new Map() };
 
 const EXIT_CODES = { ok: 0, warning: 1, fault: 2 } as const;
 
@@ -66,9 +70,12 @@ export async function examine(args: readonly string[], shell: Shell, machine: Ma
   const flags = dir === undefined ? serve : { ...serve, dataDir: dir };
   const configuration = await examineConfiguration(flags, shell);
   const { settings } = configuration;
+  const construction = settings === undefined ? NOTHING : await construct(settings, shell);
   const folder = settings === undefined ? (dir ?? './data') : settings.own.memory ? undefined : settings.own.dataDir;
   const subject: Subject = {
     ...configuration,
+    problems: [...configuration.problems, ...construction.problems],
+    unusable: construction.unusable,
     folder,
     isNamed: dir !== undefined,
     report: await reportOn(folder),

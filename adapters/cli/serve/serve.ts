@@ -76,11 +76,7 @@ interfaces and of the console.`,
     let ofPlugins: ServedPlugins | undefined;
     try {
       const settings = await readServeSettings(args, shell);
-      const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
-      const onWarning = (text: string) => log(shell, `warning: ${text}`);
-      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve, onWarning });
-      const streams = await streamsOf(settings, shell);
-      const broker = prepare({ ...settings, broker: { ...settings.broker, streams } }, store, shell);
+      const { broker, store, streams } = await prepare(settings, shell);
       logStreams(broker, shell);
       ofPlugins = await servePlugins(broker, streams, settings.own, shell);
       files.push(...settings.sources.map((source) => ({ label: source.label, reload: () => reload(broker, source) })));
@@ -145,11 +141,12 @@ async function admit(
 /**
  * Load the HTTP interfaces and create the handlers of their ports. They take 15 MB of memory, so they are loaded only
  * if there is a port, or an option to check.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-async function servedHttp(
+export async function servedHttp(
   broker: Broker,
   { listeners, management, streamsApi, dashboard, optionPlace }: ServeSettings,
-  { plugins }: ServedPlugins
+  { plugins }: Pick<ServedPlugins, 'plugins'>
 ): Promise<ServedHttp | undefined> {
   const hasOptions = [management, streamsApi, dashboard].some(({ options }) => Object.keys(options).length > 0);
   if (!hasOptions && listeners.every(({ http }) => http === undefined)) return undefined;
@@ -203,14 +200,31 @@ async function streamsOf(
   return { ...options, formats: [await protobufOf(schemas, options.dataDir, shell)] };
 }
 
-function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
+/** The broker of the settings, before its start. Nothing is opened. */
+interface Prepared {
+  readonly broker: Broker;
+  readonly store: Store | undefined;
+  readonly streams: StreamsOptions;
+}
+
+/**
+ * Create the broker of the settings, without listeners.
+ * @throws InvalidInput, BrokerError for options that do not fit together
+ */
+export async function prepare(settings: ServeSettings, shell: Shell): Promise<Prepared> {
+  const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
+  const onWarning = (text: string) => log(shell, `warning: ${text}`);
+  const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve, onWarning });
+  const streams = await streamsOf(settings, shell);
   const { rules } = settings.broker;
-  return createBroker({
+  const broker = createBroker({
     ...settings.broker,
+    streams,
     logger: serveLogger(shell, settings.own),
     auth: settings.sources,
     connectors: [webhooks(), bridges()],
     rules: { ...rules, resources: [webHook(), mqttBridge(), rpcBridge(), ...(rules?.resources ?? [])] },
     ...(store === undefined ? {} : { store })
   });
+  return { broker, store, streams };
 }
