@@ -2,14 +2,15 @@
 // argument is the number of rounds, 200 by default; pairs of brokers with a bridge, and brokers with stream rules, also over another broker, follow them. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
 //
 // Before that, every data folder written by a release (`store/fixtures`) is opened by brokers that are killed, and must be complete
-// afterwards. With `--from BUILD` half of the folders of the rounds are created by that earlier release.
+// after each kill; with `--upgrades N` N such folders, and nothing else. With `--from BUILD` half of the folders of the rounds are created by
+// that earlier release.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runBridge } from './crash/bridge-life.ts';
 import { FolderLife, type Sender } from './crash/folder-life.ts';
 import { runStreams } from './crash/streams-life.ts';
 import { upgradeRound } from './crash/upgrade.ts';
-import { OLD_FOLDERS } from './store/old-folder.ts';
+import { OLD_FOLDERS, SERVED_FOLDERS } from './store/old-folder.ts';
 
 /** Rounds on one folder, with the same clients. */
 const ROUNDS_OF_A_FOLDER = 10;
@@ -23,30 +24,47 @@ const WITH_RULE = 4;
 const BRIDGE_EVERY = 2;
 /** A broker with stream rules follows for every nth folder. */
 const STREAMS_EVERY = 2;
+/** A folder of an earlier release is opened for every nth round; each of them at least once. */
+const UPGRADE_EVERY = 4;
 /** Number of moments at which it is killed. */
 const KILLS_OF_STREAMS = 6;
 /** Number of moments at which one or both brokers of a bridge are killed. */
 const KILLS_OF_A_BRIDGE = 10;
 
-const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
+const { values, positionals } = parseArgs({
+  options: { from: { type: 'string' }, upgrades: { type: 'string' } },
+  allowPositionals: true
+});
 const rounds = Number(positionals[0] ?? 200);
+const folders = [...OLD_FOLDERS, ...SERVED_FOLDERS];
+const upgrades = Number(values.upgrades ?? Math.max(folders.length, Math.floor(rounds / UPGRADE_EVERY)));
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
+if (![rounds, upgrades, seed].every(Number.isInteger) || rounds < 1 || upgrades < 1) {
   process.stderr.write(
-    'usage: npm run crash -- [rounds] [--from BUILD], with SEED=<whole number> to repeat a plan; BUILD: folder of a built earlier release\n'
+    'usage: npm run crash -- [rounds] [--from BUILD] | --upgrades N, with SEED=<whole number> to repeat a plan; BUILD: folder of a built earlier release\n'
   );
   process.exit(2);
 }
-process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
+process.stdout.write(
+  `crash: ${values.upgrades === undefined ? `${rounds} rounds` : `${upgrades} upgrades`}, SEED=${seed}\n`
+);
 let kills = 0;
 let messages = 0;
 let events = 0;
-for (const name of OLD_FOLDERS) {
+for (let at = 0; at < upgrades; at++) {
+  const name = folders[at % folders.length];
+  const own = seed + Math.floor(at / folders.length);
   const startMs = performance.now();
-  const killed = await upgradeRound(name, seed);
-  kills += killed;
+  const outcome = await upgradeRound(name, own);
+  kills += outcome.kills;
   const seconds = (performance.now() - startMs) / 1000;
-  process.stdout.write(`  upgrade from ${name}: complete after ${killed} kills, ${seconds.toFixed(1)} s\n`);
+  process.stdout.write(
+    `  SEED=${own}, upgrade from ${name}: complete after each of ${outcome.kills} kills, ${outcome.duringUpgrade} of them while the store was opened, ${seconds.toFixed(1)} s\n`
+  );
+}
+if (values.upgrades !== undefined) {
+  process.stdout.write(`crash: passed, ${upgrades} upgrades, ${kills} kills\n`);
+  process.exit(0);
 }
 for (let done = 0, at = 0; done < rounds; at++) {
   // The seed of each folder determines the run that begins with it, and whether it uses an app.

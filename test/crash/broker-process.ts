@@ -26,6 +26,8 @@ export interface BrokerSettings {
   readonly webhook?: object;
   /** The option `rules`, for `embermq serve`. */
   readonly rules?: object;
+  /** The option `streams`, for `embermq serve`. */
+  readonly streams?: object;
 }
 
 /** A message that an app publishes with the API of the broker. */
@@ -52,8 +54,8 @@ export class BrokerProcess {
   #lastId = 0;
 
   constructor(folder: string, settings: BrokerSettings) {
-    const { durability, priorities, aheadMs, build = root, webhook, rules } = settings;
-    const hasConfig = webhook !== undefined || rules !== undefined;
+    const { durability, priorities, aheadMs, build = root, webhook, rules, streams } = settings;
+    const hasConfig = webhook !== undefined || rules !== undefined || streams !== undefined;
     const isApp = aheadMs !== undefined;
     const flags = {
       '--data-dir': folder,
@@ -66,7 +68,7 @@ export class BrokerProcess {
           join(build, 'dist/adapters/cli/main.js'),
           'serve',
           ...Object.entries(flags).flat(),
-          ...(hasConfig ? ['--config', configFile(folder, webhook, rules)] : []),
+          ...(hasConfig ? ['--config', configFile(folder, { webhooks: webhook && [webhook], rules, streams })] : []),
           '--mqtt-port',
           '0',
           '--ws-port',
@@ -156,10 +158,10 @@ export class BrokerProcess {
   }
 }
 
-/** Writes the config file of a broker with a webhook or rules. */
-function configFile(folder: string, webhook: object | undefined, rules: object | undefined): string {
+/** Writes the config file of a broker. */
+function configFile(folder: string, content: object): string {
   const file = `${folder}.config.json`;
-  writeFileSync(file, JSON.stringify({ webhooks: webhook && [webhook], rules }));
+  writeFileSync(file, JSON.stringify(content));
   return file;
 }
 
