@@ -355,7 +355,8 @@ export class Broker<Data = unknown> {
 
   /**
    * Respond to requests (MQTT 5.0, section 4.10) as `client.respond` does; errors of the handler become `error` events. The response to a
-   * client is published only if it is subscribed to the response topic; otherwise it is dropped (`not_authorized`).
+   * client is published only if it is subscribed to the response topic and may publish there, or the topic is below `$client/<client id>/`;
+   * otherwise it is dropped (`not_authorized`).
    * @returns a function that stops responding
    * @throws InvalidInput as `subscribe`
    */

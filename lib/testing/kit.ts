@@ -42,7 +42,7 @@ export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Da
   /**
    * The action of dispose if the application under test has left resources open.
    *
-   * These resources are handlers of `broker.subscribe` and `broker.messages`, clients of `broker.connect`, streams of `broker.stream`,
+   * These resources are handlers of `broker.subscribe`, `broker.messages` and `broker.respond`, clients of `broker.connect`, streams of `broker.stream`,
    * timers of `kit.clock`, and expectations that were not awaited. `warn` (default) emits a process warning with the code TEST_LEAKS,
    * `error` throws a LeakError, and `ignore` does nothing. Clients and streams of the kit are closed with the kit, event listeners and
    * hooks with the broker; they are not leaks.
@@ -425,7 +425,7 @@ export class TestBroker<Data = unknown> {
       }),
       ...handlersOf(this.broker).map(
         (handler) =>
-          `a handler of "${handler.filter}" (broker.subscribe, broker.messages) is still subscribed; call the function that subscribe returned, or use the option signal; subscribed at ${line(handler)}`
+          `a handler of "${handler.filter}" (broker.subscribe, broker.messages, broker.respond) is still subscribed; call the function that was returned, or use the option signal; subscribed at ${line(handler)}`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
       ...[...this.#expectations].map(

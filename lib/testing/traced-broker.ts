@@ -18,6 +18,12 @@ export class TracedBroker<Data> extends Broker<Data> {
     return messages;
   }
 
+  override respond(...args: Parameters<Broker<Data>['respond']>): ReturnType<Broker<Data>['respond']> {
+    const end = super.respond(...args);
+    this.#noteHandler(args[0], traceOf(this.respond));
+    return end;
+  }
+
   override stream(...args: Parameters<Broker<Data>['stream']>): ReturnType<Broker<Data>['stream']> {
     const stream = super.stream(...args);
     this.#note([...engineOf(this as Broker).connections.all].at(-1), traceOf(this.stream));

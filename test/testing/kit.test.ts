@@ -568,6 +568,7 @@ async function messyKit(options: TestBrokerOptions): Promise<TestBroker> {
   kit.broker.stream();
   kit.broker.subscribe('heard', () => {});
   void kit.broker.messages('read').next();
+  kit.broker.respond('asked', () => '');
   kit.clock.setTimeout(() => {}, 5_000);
   void kit.expectMessage('never', { within: '1h' }).catch(() => {});
   return kit;
@@ -578,6 +579,7 @@ const LEAKS = [
   /client "" of broker.connect or broker.stream is still connected.* opened at .*testing\/kit\.test/,
   /a handler of "heard" .* is still subscribed.* subscribed at .*testing\/kit\.test/,
   /a handler of "read" .* is still subscribed.* subscribed at .*testing\/kit\.test/,
+  /a handler of "asked" \(.*broker.respond\) is still subscribed.* subscribed at .*testing\/kit\.test/,
   /due in 5000 ms, set at .*testing\/kit\.test/,
   /expectation on "never" was not awaited; made at .*testing\/kit\.test/
 ];
