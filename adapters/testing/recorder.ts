@@ -79,12 +79,13 @@ class Recorder implements TrafficRecorder {
   #fault: unknown;
 
   constructor(output: WriteStream, options: RecordOptions, unwritable: (cause: unknown) => BrokerError) {
-    this.#output = output;
+    this.#output = output.setMaxListeners(0); // each connection may wait for it
     this.#options = options;
     this.#unwritable = unwritable;
     const { passwords } = options;
     const monotonic = () => performance.now();
-    this.#writer = new RecordingWriter((line) => output.write(line), { passwords, monotonic, startedAt: new Date() });
+    const write = (line: string) => output.writable && output.write(line); // a broker may be dialled longer
+    this.#writer = new RecordingWriter(write, { passwords, monotonic, startedAt: new Date() });
     this.#server = createServer((client) => void this.#serve(client));
     this.ended = new Promise((resolve, reject) => {
       output.on('error', (cause) => {
@@ -140,24 +141,28 @@ class Recorder implements TrafficRecorder {
       this.#streams.add(broker.once('close', () => this.#streams.delete(broker)));
       this.#join(client, broker, record);
     } catch (error) {
+      record.ended(client.destroyed ? 'client' : 'broker');
       client.destroy();
-      record.ended('broker');
       this.#options.onError?.(error as Error);
     }
   }
 
   #join(client: Duplex, broker: Duplex, record: RecordedConnection): void {
+    if (client.destroyed) {
+      record.ended('client'); // while the broker was dialled
+      broker.destroy();
+      return;
+    }
     this.#forward(client, broker, (chunk) => record.sent(chunk));
     this.#forward(broker, client, (chunk) => record.received(chunk));
     const end = (by: 'client' | 'broker', other: Duplex) => () => {
-      if (this.#output.writable) record.ended(by);
+      record.ended(by);
       other.end();
     };
     for (const event of ['end', 'close']) {
       client.on(event, end('client', broker));
       broker.on(event, end('broker', client));
     }
-    if (client.destroyed) broker.destroy();
   }
 
   #forward(from: Duplex, to: Duplex, note: (chunk: Buffer) => void): void {

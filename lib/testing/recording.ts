@@ -10,7 +10,8 @@
 //
 // A frame has the time of its last byte. What is not a whole frame, such as the bytes before a connection was cut, is
 // an event `unreadable`. Passwords are replaced, and enhanced authentication is left out: its exchanges cannot be
-// repeated anyway.
+// repeated anyway. Before the CONNECT of a connection no data is recorded, because the client may speak another
+// protocol, in which passwords cannot be found.
 
 import { InvalidInput } from '../base/errors.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
@@ -141,9 +142,13 @@ export class RecordingWriter {
   open(address: string): RecordedConnection {
     const connection = ++this.connections;
     this.#event({ ms: this.ms, connection, opened: address });
-    const note = (key: 'sent' | 'received') => (bytes: Buffer, isFrame: boolean) => {
+    let isMqtt = false;
+    const note = (key: 'sent' | 'received') => (bytes: Buffer, isWhole: boolean) => {
+      isMqtt ||= key === 'sent' && isWhole && isConnect(bytes);
+      const isFrame = isWhole && isMqtt;
       if (isFrame) this.frames++;
-      const data = this.#options.passwords === true ? bytes : withoutSecrets(bytes, isFrame, key);
+      const isKept = this.#options.passwords === true;
+      const data = isKept ? bytes : isMqtt ? withoutSecrets(bytes, isFrame, key) : undefined;
       if (data === null) return;
       const name = isFrame ? (NAMES.get(bytes[0] >> 4) ?? 'unreadable') : 'unreadable';
       this.#event({ ms: this.ms, connection, [key]: name, data: data?.toString('base64') });
@@ -182,6 +187,10 @@ export interface RecordedConnection {
   received(chunk: Buffer): unknown;
   /** The connection has ended; only the first call counts. */
   ended(by: Side): void;
+}
+
+function isConnect(frame: Buffer): boolean {
+  return frame[0] >> 4 === PacketType.connect && decodeFrame(frame, 5) !== undefined;
 }
 
 /**

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Duplex, PassThrough } from 'node:stream';
 import { after, describe, it } from 'node:test';
 import { type Broker, connectClient, createBroker } from 'embermq';
 import { createTestBroker, type ReplayLog, recordTraffic, type TestBrokerOptions } from 'embermq/testing';
@@ -12,6 +14,7 @@ import type { AckPacket, Packet, ProtocolVersion, PublishPacket } from '../../li
 import { RecordingWriter } from '../../lib/testing/index.ts';
 import { cpuMs } from '../support/cpu.ts';
 import { connectPacket, type RawClientOptions } from '../support/raw-client.ts';
+import { withResolvers } from '../support/wire.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'embermq-replay-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -170,6 +173,82 @@ describe('a recording of real connections', () => {
       assert.ok(frames[0].includes('ann'));
       await assert.rejects(recordTraffic(file, { connect: () => connect(port) }), { code: 'FILE_UNWRITABLE' });
     }
+  });
+
+  it('records no data of a client of another protocol, and passes it on', async () => {
+    const broker = createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
+    await once(broker.listen(0, '127.0.0.1'), 'listening');
+    const { port } = broker.address() as AddressInfo;
+    const file = newFile();
+    const recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
+    const socket = connect(recorder.port, '127.0.0.1').setEncoding('utf8');
+    socket.write(`GET / HTTP/1.1\r\nAuthorization: Basic c2VjcmV0\r\n\r\n${' '.repeat(100)}`);
+    assert.match((await once(socket, 'data'))[0], /^HTTP/);
+    await once(socket, 'close');
+    await recorder.close();
+    broker.close();
+    const text = readFileSync(file, 'utf8');
+    assert.match(text, /"sent":"unreadable"}/);
+    assert.doesNotMatch(text, /"data"|puback/);
+  });
+
+  it('records who has left if a client leaves while the broker is dialled', async () => {
+    const { broker, port } = await openPort();
+    await using _broker = broker;
+    for (const isReachable of [true, false]) {
+      const dialled = withResolvers<Socket>();
+      const file = newFile();
+      const recorder = await recordTraffic(file, { connect: () => dialled.promise });
+      const socket = connect(recorder.port, '127.0.0.1');
+      await once(socket, 'connect');
+      while (recorder.connections === 0) await new Promise((resolve) => setImmediate(resolve));
+      socket.resetAndDestroy();
+      await once(socket, 'close');
+      await new Promise((resolve) => setImmediate(resolve));
+      dialled.resolve(isReachable ? connect(port, '127.0.0.1') : Promise.reject(new Error('unreachable')));
+      while (!readFileSync(file, 'utf8').includes('ended')) await new Promise((resolve) => setImmediate(resolve));
+      await recorder.close();
+      assert.match(readFileSync(file, 'utf8'), /"ended":"client"/);
+    }
+  });
+
+  it('closes a connection to the broker that opens after the recorder was closed', async () => {
+    for (const isReachable of [true, false]) {
+      const dialled = withResolvers<Duplex>();
+      const recorder = await recordTraffic(newFile(), { connect: () => dialled.promise });
+      const socket = connect(recorder.port, '127.0.0.1').on('error', () => {});
+      while (recorder.connections === 0) await new Promise((resolve) => setImmediate(resolve));
+      await recorder.close();
+      const late = new PassThrough();
+      dialled.resolve(isReachable ? late : Promise.reject(new Error('unreachable')));
+      if (isReachable) await once(late, 'close');
+      socket.destroy();
+      await new Promise((resolve) => setImmediate(resolve));
+      await recorder.close(); // nothing was written into the closed file
+    }
+  });
+
+  it('warns of no leak if many clients send faster than the file is written', async () => {
+    const broker = createServer((socket) => socket.resume());
+    await once(broker.listen(0, '127.0.0.1'), 'listening');
+    const { port } = broker.address() as AddressInfo;
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    const recorder = await recordTraffic(newFile(), { connect: () => connect(port, '127.0.0.1') });
+    const large = encode(message('a', 'x'.repeat(60_000)), 5);
+    const sockets = Array.from({ length: 30 }, (_, at) => {
+      const socket = connect(recorder.port, '127.0.0.1');
+      socket.write(encode(connectPacket({ clientId: `c${at}` }), 5));
+      for (let times = 0; times < 5; times++) socket.write(large);
+      return socket;
+    });
+    while (recorder.frames < 30 * 6) await new Promise((resolve) => setImmediate(resolve));
+    for (const socket of sockets) socket.destroy();
+    await recorder.close();
+    broker.close();
+    process.off('warning', note);
+    assert.deepEqual(warnings, []);
   });
 
   it('closes the connection of a client if the broker cannot be reached, and reports it', async () => {
