@@ -46,6 +46,13 @@ describe('The package embermq-aedes', () => {
     assert.equal(readFileSync(join(source, 'LICENSE'), 'utf8'), readFileSync(join(root, 'LICENSE'), 'utf8'));
   });
 
+  it('declares the same types for CommonJS and for ES modules', () => {
+    const [forCommonJs, forModules] = ['cts', 'mts'].map((kind) =>
+      readFileSync(join(source, `index.d.${kind}`), 'utf8')
+    );
+    assert.equal(forCommonJs, forModules);
+  });
+
   const ways: Readonly<Record<string, (options?: AedesOptions) => Aedes>> = {
     "require('aedes')()": (options) => aedes(options),
     "new (require('aedes'))()": (options) => new aedes(options),
