@@ -23,7 +23,7 @@ interface OldState {
 }
 
 /** The result of the kills on one folder. */
-export interface UpgradeOutcome {
+interface UpgradeOutcome {
   readonly kills: number;
   /** The kills after the broker had opened the store and before it was ready. */
   readonly duringUpgrade: number;
