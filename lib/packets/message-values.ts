@@ -1,5 +1,7 @@
-// The results of schemas, beside the messages: a field of `Message` would cost every message of every broker. A copy of
-// a message, such as one that a deliver hook has changed, has no results.
+// The results of schemas, beside the messages: a field of `Message` would cost every message of every broker. A message
+// has them while it is published, and the views of it that the app gets have them as long as they exist: results may be
+// many times larger than their payload, and no limit counts them, so retained and queued messages have none. Nor has a
+// copy of a message, such as one that a deliver hook has changed.
 
 /** The results by topic filter, in the order of the schemas. */
 type Values = ReadonlyMap<string, unknown>;
@@ -14,7 +16,7 @@ interface Sized {
 }
 
 const VALUES = new WeakMap<object, Values>();
-/** The views of a message for handlers of other filters than that of its first result. */
+/** The views of a message for handlers of filters that have a schema. */
 const FILTERS = new WeakMap<object, string>();
 
 /** Set the results of the schemas that a message matches. */
@@ -22,7 +24,12 @@ export function setValues(message: object, values: Values): void {
   VALUES.set(message, values);
 }
 
-/** The results of the schemas that a message matches; undefined: it has not been checked. */
+/** Drop the results of a message that has been published. */
+export function dropValues(message: object): void {
+  VALUES.delete(message);
+}
+
+/** The results of the schemas that a message matches; undefined: it has none. */
 export function valuesOf(message: object): Values | undefined {
   return VALUES.get(message);
 }
@@ -35,10 +42,10 @@ export function shownValue(message: object): unknown {
   return filter === undefined ? values.values().next().value : values.get(filter);
 }
 
-/** Let a message show the result of the schema of a filter. */
-export function showValue(message: object, values: Values, filter: string): void {
-  VALUES.set(message, values);
-  FILTERS.set(message, filter);
+/** Let a view of a message show the result of the schema of a filter; undefined: the first one. */
+export function showValue(view: object, values: Values, filter: string | undefined): void {
+  VALUES.set(view, values);
+  if (filter !== undefined) FILTERS.set(view, filter);
 }
 
 /** Tell whether a message deletes the retained message of its topic. Schemas do not check it, so that it has no results. */

@@ -366,26 +366,32 @@ export class Message<Value = unknown> {
   }
 
   /**
-   * The result of the schema of the topic (option `schemas`); undefined if there is none, and for messages that were retained or queued
-   * before the start of the broker. A handler of a filter that has a schema gets the result of this one, otherwise the first one.
+   * The result of the schema of the topic (option `schemas`), for handlers, iterables and the event `message.publish`; undefined if there is
+   * none, and elsewhere. A handler of a filter that has a schema gets the result of this one, otherwise the first one, and none for a message
+   * that was retained before it subscribed.
    */
   get value(): Value {
     return shownValue(this) as Value;
   }
 
-  /** A message as a handler of a topic filter that has a schema sees it. @internal */
-  static forFilter(message: Message, filter: string): Message {
+  /** A view of a message for the app, which keeps its value. @param filter that of a handler, if it has a schema @internal */
+  static withValue(message: Message, filter?: string): Message {
     const values = valuesOf(message);
-    if (values === undefined || values.size < 2 || !values.has(filter)) return message;
+    if (values === undefined) return message;
+    const view = Message.viewOf(message);
+    showValue(view, values, filter);
+    return view;
+  }
+
+  /** Another object for the same message. @internal */
+  static viewOf(message: Message): Message {
     const { propertiesAt, payloadAt, layout, topic, qos, retain } = message;
     const { origin, takenAtMs, timestamp, expiryInterval } = message;
     const frame = message.frame();
-    const view = new Message(
+    return new Message(
       ...([frame, propertiesAt, payloadAt, layout, topic, qos, retain] as const),
       ...([origin, takenAtMs, timestamp, expiryInterval] as const)
     );
-    showValue(view, values, filter);
-    return view;
   }
 
   /** The public fields, as shown by `JSON.stringify` and `console.log`. */

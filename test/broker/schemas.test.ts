@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as Type from 'typebox';
 import { createBroker, type Message, memoryStore, type SchemaTable } from '../../lib/index.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
@@ -333,6 +335,50 @@ describe('schemas', () => {
     assert.deepEqual([values, errors], [[1], ['broken promise']]);
   });
 
+  for (const answer of [
+    undefined,
+    'x',
+    {},
+    { success: false },
+    { issues: null },
+    { issues: false, value: 1 },
+    { issues: [{ path: [Object.create(null)] }] }
+  ])
+    it(`refuses with 0x83 if a schema answers ${JSON.stringify(answer)}`, async () => {
+      await using kit = await kitWith({
+        a: standard(() => answer as never),
+        b: standard(async () => answer as never)
+      });
+      const errors: string[] = [];
+      kit.broker.on('error', ({ during }) => errors.push(during));
+      const client = await kit.connect();
+      for (const topic of ['a', 'b'])
+        await assert.rejects(client.publish(topic, '1', { qos: 1 }), { reasonCode: 0x83 }, topic);
+      assert.deepEqual(errors, ['the schema of "a"', 'the schema of "b"']);
+    });
+
+  it('refuses with 0x99 whatever the issues of a schema contain', async () => {
+    const path = (path: unknown) => [{ message: 'x', path }];
+    const all: readonly (readonly [issues: readonly unknown[], reason: string])[] = [
+      [[], 'it is not valid'],
+      [[null], 'it is not valid'],
+      [['x'], 'it is not valid'],
+      [[{ message: 5 }], 'it is not valid'],
+      [path('abc'), 'x'],
+      [path(null), 'x'],
+      [path([null, undefined, Symbol('s'), { key: 0 }]), 'null.undefined.Symbol(s).0: x']
+    ];
+    const answer = (at: unknown) => ({ issues: all[at as number][0] }) as never;
+    await using kit = await kitWith({ a: standard(answer), b: standard(async (at) => answer(at)) });
+    const client = await kit.connect();
+    for (const topic of ['a', 'b'])
+      for (const [at, [, reasonString]] of all.entries())
+        await assert.rejects(client.publish(topic, `${at}`, { qos: 1 }), ({ reasonCode, properties }) => {
+          assert.deepEqual([reasonCode, properties?.reasonString], [0x99, reasonString]);
+          return true;
+        });
+  });
+
   it('sees the timestamp that the broker sets, once for a retained message', async () => {
     const store = memoryStore();
     const topic = 'spBv1.0/G/NDEATH/N';
@@ -405,6 +451,54 @@ describe('schemas', () => {
     assert.equal(await reason('a', names), 'k0: is not allowed');
     assert.equal(await reason('a', names.slice(0, 1)), 'must not have additional properties');
     assert.equal(await reason('b', ['x']), 'x: is not allowed');
+  });
+
+  it('keeps results for the app, and none with retained, queued and delayed messages', async () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const made: WeakRef<object>[] = [];
+    const boxed = standard((payload) => {
+      const value = { payload };
+      made.push(new WeakRef(value));
+      return { value };
+    });
+    await using kit = await kitWith({ 'a/+': boxed, 'a/#': boxed }, { store: memoryStore() });
+    const { broker } = kit;
+    const client = await kit.connect();
+    const away = await kit.connect({ clientId: 'away', clean: false, properties: { sessionExpiryInterval: 1000 } });
+    await away.subscribe('a/+', { qos: 1 });
+    await away.disconnect();
+    const publish = async () => {
+      const kept: Message[] = [];
+      for (const filter of ['a/+', '#']) broker.subscribe(filter, (message) => kept.push(message));
+      const reading = broker.messages('a/+').next();
+      const event = broker.nextEvent('message.publish');
+      await client.publish('a/1', '1', { qos: 1, retain: true });
+      await client.publish('$delayed/60/a/2', '2', { qos: 1 });
+      kept.push((await reading).value as Message, (await event).message);
+      await immediate();
+      assert.deepEqual(
+        kept.map(({ value, topic }) => [topic, value]),
+        kept.map(() => ['a/1', { payload: 1 }])
+      );
+      assert.equal(kept.length, 4);
+      for (const filter of ['a/+', '#']) broker.unsubscribe(filter);
+    };
+    await publish();
+    assert.equal(made.length, 4);
+    for (let at = 0; at < 20 && made.some((ref) => ref.deref() !== undefined); at++) {
+      await immediate();
+      gc();
+    }
+    assert.deepEqual(
+      made.map((ref) => ref.deref()),
+      made.map(() => undefined)
+    );
+    assert.equal((await broker.retained.get('a/1'))?.payload.toString(), '1');
+    const got: unknown[] = [];
+    for (const filter of ['a/+', 'a/#', '#']) broker.subscribe(filter, ({ value }) => got.push(value));
+    await immediate();
+    assert.deepEqual(got, [{ payload: 1 }, { payload: 1 }, undefined]);
   });
 
   it('leaves topics without a schema on the fast path', async () => {

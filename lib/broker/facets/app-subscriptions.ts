@@ -2,8 +2,7 @@ import { onAbort } from '../../base/abort-listeners.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import { isThenable } from '../../events/hooks.ts';
-import type { Message } from '../../packets/message.ts';
-import { valuesOf } from '../../packets/message-values.ts';
+import { Message } from '../../packets/message.ts';
 import { APP_RECEIVER, isWithheld } from '../../routing/receiving-rights.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import { checkTopicFilter, innerFilter } from '../../topics/topic.ts';
@@ -45,15 +44,16 @@ export class AppSubscriptions {
     if (signal?.aborted) return () => undefined;
     const { ledger, routing, services } = this.#engine;
     const onError = (error: Error) => services.failed(error, `a handler of "${filter}"`);
+    const { schemas } = services.settings;
     const inner = innerFilter(filter);
-    const schemaFilter = services.settings.schemas.some((schema) => schema.filter === inner) ? inner : undefined;
-    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError, schemaFilter);
+    const schemaFilter = schemas.some((schema) => schema.filter === inner) ? inner : undefined;
+    const known = schemas.length === 0 ? undefined : { filter: schemaFilter };
+    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError, known);
     routing.add(subscriber.subscription);
-    const known = this.#handlers.get(filter) ?? new Set();
-    this.#handlers.set(filter, known.add(subscriber));
+    this.#handlers.set(filter, (this.#handlers.get(filter) ?? new Set()).add(subscriber));
     const end = () => this.#remove(subscriber);
     subscriber.whenEnded(onAbort(signal, end));
-    if (retainHandling < 2) this.#deliverRetainedTo(subscriber, schemaFilter !== undefined);
+    if (retainHandling < 2) this.#deliverRetainedTo(subscriber, schemaFilter);
     return end;
   }
 
@@ -86,9 +86,9 @@ export class AppSubscriptions {
   /**
    * Deliver the retained messages when `subscribe` has returned. If a message is published before that, they are delivered first, so that the
    * handler receives them in the order of their publication. While an asynchronous schema decides about them, newer messages are held.
-   * @param hasSchema only messages that match the schemas of their topics are delivered: some may have been retained before there were any
+   * @param schemaFilter the filter, if it has a schema: only messages that match are delivered, as some may have been retained before
    */
-  #deliverRetainedTo(subscriber: HandlerSubscriber, hasSchema: boolean): void {
+  #deliverRetainedTo(subscriber: HandlerSubscriber, schemaFilter: string | undefined): void {
     const { retainer, access, services } = this.#engine;
     const { work } = services;
     if (!retainer.isStarted) return;
@@ -99,7 +99,7 @@ export class AppSubscriptions {
         isLive && !isWithheld(access.deliveryRights, message, APP_RECEIVER) ? [message] : []
       );
     if (found.length === 0) return;
-    const matching = hasSchema ? this.#matching(found) : found;
+    const matching = schemaFilter === undefined ? found : this.#matching(found, schemaFilter);
     if (isThenable(matching)) subscriber.hold();
     else subscriber.queueRetained(matching);
     work.begin();
@@ -121,20 +121,19 @@ export class AppSubscriptions {
     });
   }
 
-  /** The messages that match the schemas of their topics; the others are dropped. Synchronous if the schemas are. */
-  #matching(found: readonly Message[]): Message[] | Promise<Message[]> {
+  /** Views, with values, of the messages that match the schemas of their topics; the others are dropped. Synchronous if the schemas are. */
+  #matching(found: readonly Message[], filter: string): Message[] | Promise<Message[]> {
     const { publishing, routing, services } = this.#engine;
     const accepted = (decisions: readonly PublishDecision[]): Message[] => {
       for (const { message, decider } of decisions)
         if (decider !== undefined) services.announcer.dropped(message, 'schema', undefined, undefined, decider);
-      return decisions.flatMap(({ message, reasonCode }) => (reasonCode === 0 ? [message] : []));
+      return decisions.flatMap(({ message, reasonCode }) =>
+        reasonCode === 0 ? [Message.withValue(message, filter)] : []
+      );
     };
-    const decisions = found.map((message) => {
-      const route = routing.of(message.topic);
-      return valuesOf(message) === undefined
-        ? publishing.hooks.checkedAgain(message, route)
-        : { message, route, reasonCode: 0 };
-    });
+    const decisions = found.map((message) =>
+      publishing.hooks.checkedAgain(Message.viewOf(message), routing.of(message.topic))
+    );
     return decisions.some(isThenable)
       ? Promise.all(decisions).then(accepted)
       : accepted(decisions as readonly PublishDecision[]);

@@ -23,6 +23,12 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What a handler needs to know of the schemas of the broker. */
+interface HandlerSchemas {
+  /** The topic filter of the handler, if it has a schema. */
+  readonly filter: string | undefined;
+}
+
 /** A subscriber that calls a handler of the app. */
 export class HandlerSubscriber implements Subscriber {
   readonly receiver = undefined;
@@ -40,27 +46,27 @@ export class HandlerSubscriber implements Subscriber {
   #onEnd: () => void = () => undefined;
   /** True if the subscription has ended. The route of the current message may still contain it. */
   isEnded = false;
-  readonly #schemaFilter: string | undefined;
+  readonly #schemas: HandlerSchemas | undefined;
   readonly #onError: (error: Error) => void;
   /** Retained messages that are not delivered yet, in reverse order. */
   #queued: Message[] = [];
   /** Newer messages, held until the retained messages are known; undefined: they are delivered at once. */
   #held: (readonly [message: Message, isRetained: boolean])[] | undefined = undefined;
 
-  /** @param ledger undefined if the broker has no store @param schemaFilter the filter, if it has a schema */
+  /** @param ledger undefined if the broker has no store @param schemas undefined if the broker has none */
   constructor(
     filter: string,
     handler: MessageHandler,
     options: SubscribeOptions,
     ledger: Ledger | undefined,
     onError: (error: Error) => void,
-    schemaFilter?: string
+    schemas: HandlerSchemas | undefined = undefined
   ) {
     const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
     this.filter = filter;
     this.handler = handler;
     this.#ledger = ledger;
-    this.#schemaFilter = schemaFilter;
+    this.#schemas = schemas;
     this.#onError = onError;
     this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
   }
@@ -77,16 +83,17 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
-    if (this.#schemaFilter !== undefined && isDeletion(message)) return true; // it has no value
+    if (this.#schemas?.filter !== undefined && isDeletion(message)) return true; // it has no value
     if (this.#queued.length > 0) this.deliverRetained();
     const isRetained = subscription.retainAsPublished && message.retain;
+    const shown = this.#schemas === undefined ? message : Message.withValue(message, this.#schemas.filter);
     if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {
-      detachFromPublisher(message);
+      detachFromPublisher(shown);
       this.#ledger.committed(message.ticket).then(
-        () => this.#receive(message, isRetained),
+        () => this.#receive(shown, isRetained),
         () => undefined // the publisher was refused and may send the message again
       );
-    } else this.#receive(message, isRetained);
+    } else this.#receive(shown, isRetained);
     return true;
   }
 
@@ -129,8 +136,7 @@ export class HandlerSubscriber implements Subscriber {
   #callHandler(message: Message, isRetained: boolean): void {
     if (this.isEnded) return;
     try {
-      const shown = this.#schemaFilter === undefined ? message : Message.forFilter(message, this.#schemaFilter);
-      const result = this.handler(shown, isRetained);
+      const result = this.handler(message, isRetained);
       if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
         (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onError(asError(error)));
       }

@@ -11,8 +11,9 @@ import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import type { Pressure } from '../../monitor/machine/pressure.ts';
 import { ShareSamples } from '../../monitor/reasons/share-samples.ts';
-import type { Frame, Message } from '../../packets/message.ts';
+import { type Frame, Message } from '../../packets/message.ts';
 import { hasExpired } from '../../packets/message-expiry.ts';
+import { dropValues } from '../../packets/message-values.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Group, Route } from '../../routing/route.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -102,7 +103,8 @@ export class Publishing {
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
       if (events.heard['message.publish'] && (route.isObserved || events.hearsAll('message.publish'))) {
-        events.emit('message.publish', { message, client: publisherOf(message) });
+        const shown = route.schemas.length === 0 ? message : Message.withValue(message);
+        events.emit('message.publish', { message: shown, client: publisherOf(message) });
         route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
@@ -116,6 +118,7 @@ export class Publishing {
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) if (this.#share(message, groups[at])) taken++;
+    if (route.schemas.length > 0) dropValues(message);
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem && !isCopy) {
       this.#services.announcer.unsubscribed(message, route);
     }

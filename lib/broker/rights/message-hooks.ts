@@ -230,7 +230,7 @@ export class MessageHooks {
     return this.#schemas.check(message, route, client);
   }
 
-  /** Check a message that was retained before there was a schema of its topic. */
+  /** Check a view of a message that is retained. */
   checkedAgain(message: Message, route: Route): PublishDecision | Promise<PublishDecision> {
     return this.#schemas.checkRetained(message, route);
   }

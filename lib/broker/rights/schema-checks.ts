@@ -9,8 +9,8 @@ import type { Message } from '../../packets/message.ts';
 import { isDeletion, setValues } from '../../packets/message-values.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { ClientInfo } from '../../records/client.ts';
-import type { Route } from '../../routing/route.ts';
-import type { Decoding, SchemaIssue, SchemaResult, TopicSchema } from '../../routing/topic-schemas.ts';
+import { type Route, TopicKind } from '../../routing/route.ts';
+import type { Decoding, SchemaIssue, SchemaResult, SchemaSuccess, TopicSchema } from '../../routing/topic-schemas.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import type { Services } from '../services.ts';
 
@@ -46,7 +46,7 @@ export class SchemaChecks {
     return this.#checkFrom(0, { message, route, schemas: route.schemas, client, values: new Map() });
   }
 
-  /** Check a message that was retained before there was a schema. The broker does nothing to it again. */
+  /** Check a view of a message that is retained. The broker does nothing to it again. */
   checkRetained(message: Message, route: Route): PublishDecision | Promise<PublishDecision> {
     const schemas = route.schemas.filter(({ act }) => act === undefined);
     return this.#checkFrom(0, { message, route, schemas, client: undefined, values: new Map() });
@@ -69,11 +69,11 @@ export class SchemaChecks {
       const refusal = note(result, schema, checked);
       if (refusal !== undefined) return refusal;
     }
-    if (values.size > 0) setValues(checked.message, values);
+    if (values.size > 0 && route.kind !== TopicKind.delayed) setValues(checked.message, values);
     return { message: checked.message, route, reasonCode: 0 };
   }
 
-  #later(answer: Promise<SchemaResult | Refused>, at: number, checked: Checked): Promise<PublishDecision> {
+  #later(answer: Promise<SchemaSuccess | Refused>, at: number, checked: Checked): Promise<PublishDecision> {
     const { life, time } = this.#services;
     const { message, route, schemas } = checked;
     message.detach();
@@ -85,8 +85,7 @@ export class SchemaChecks {
     });
   }
 
-  /** @returns `Refused` without an answer of the schema: the payload cannot be decoded, or the schema has failed */
-  #ask(schema: TopicSchema, { message, client }: Checked): SchemaResult | Refused | Promise<SchemaResult | Refused> {
+  #ask(schema: TopicSchema, { message, client }: Checked): SchemaSuccess | Refused | Promise<SchemaSuccess | Refused> {
     const { announcer, work } = this.#services;
     const failed = (error: unknown): Refused => {
       announcer.failed(error, `the schema of "${schema.filter}"`, client);
@@ -100,8 +99,10 @@ export class SchemaChecks {
         const answer = schema.validate(value, message.payload.length);
         return isThenable(answer) ? Promise.resolve(answer) : answer; // it may be a promise of another library
       }, input.value);
-      if (!isThenable(result)) return sound(result);
-      return this.#within(result, schema.filter).then(sound).catch(failed);
+      if (!isThenable(result)) return answerOf(schema, result);
+      return this.#within(result, schema.filter)
+        .then((answer) => answerOf(schema, answer))
+        .catch(failed);
     } catch (error) {
       return failed(error);
     }
@@ -122,22 +123,22 @@ export class SchemaChecks {
 
 /** Note the answer of a schema. @returns undefined: it accepts the message */
 function note(
-  result: SchemaResult | Refused,
+  result: SchemaSuccess | Refused,
   schema: TopicSchema,
   { message, route, values }: Checked
 ): PublishDecision | undefined {
   if ('decider' in result) return { message, route, ...result };
-  if (result.issues === undefined) {
-    values.set(schema.filter, result.value);
-    return undefined;
-  }
-  return { message, route, ...refusedBy(schema.filter, result.issues[0], schema.hasPlainIssues) };
+  values.set(schema.filter, result.value);
+  return undefined;
 }
 
 /** @throws BrokerError if a schema of the app returns something else */
-function sound(result: SchemaResult): SchemaResult {
-  if (typeof result === 'object' && result !== null && (result.issues === undefined || Array.isArray(result.issues)))
-    return result;
+function answerOf({ filter, hasPlainIssues }: TopicSchema, result: SchemaResult): SchemaSuccess | Refused {
+  if (typeof result === 'object' && result !== null) {
+    const { issues } = result;
+    if (Array.isArray(issues)) return refusedBy(filter, issues[0], hasPlainIssues);
+    if (issues === undefined && 'value' in result) return { value: result.value };
+  }
   throw new BrokerError('HOOK_ANSWER_INVALID', 'a schema must return { value } or { issues }');
 }
 
@@ -155,9 +156,10 @@ function decoded({ payload }: Message, decode: Decoding): { readonly value?: unk
 }
 
 /** @param isPlain the message of the issue contains no values of the payload */
-function refusedBy(filter: string, issue: SchemaIssue | undefined, isPlain: boolean): Refused {
-  const { message = 'it is not valid', path = [] } = issue ?? {};
-  const names = path.map((part) => String(typeof part === 'object' ? part.key : part));
+function refusedBy(filter: string, issue: Partial<SchemaIssue> | null | undefined, isPlain: boolean): Refused {
+  const { message: given, path } = issue ?? {};
+  const message = typeof given === 'string' ? given : 'it is not valid';
+  const names = Array.isArray(path) ? path.map((part) => String(part?.key ?? part)) : [];
   const place = cut(names.join('.'), MAX_PLACE);
   const shown = isPlain ? `${place} ${message}`.trimStart() : `${place || 'the payload'} is not valid`;
   const reasonString = cut(place === '' ? message : `${place}: ${message}`, MAX_REASON);
