@@ -32,6 +32,7 @@ export const SHELVES = [
           page('express-with-jwt', 'examples/tutorials/express-with-jwt.md'),
           page('test-a-device', 'examples/tutorials/test-a-device.md'),
           page('run-a-broker', 'examples/tutorials/run-a-broker.md'),
+          page('move-from-aedes', 'examples/tutorials/move-from-aedes.md'),
           page('compute-on-messages', 'examples/tutorials/compute-on-messages.md'),
           page('write-a-library', 'examples/tutorials/write-a-library.md')
         ]

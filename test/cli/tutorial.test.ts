@@ -1,7 +1,8 @@
 // The tutorials that consist of more than one program of TypeScript: as their pages say, in a folder in which embermq is installed.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -66,6 +67,23 @@ class Copy {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env; // tests of tutorials are separate test runs
     const options = { cwd: this.folder, env: { ...env, ...OTHER_PORTS, PATH: path }, timeout: 120_000 };
     return promisify(execFile)(command, args, options);
+  }
+
+  /** Start a program of Node in the folder. Resolves when it has printed a line. @returns a function that ends it and returns all its output */
+  async start(program: string): Promise<() => Promise<{ stdout: string; stderr: string }>> {
+    const child = spawn(process.execPath, [program], { cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    const printed = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (text) => {
+        printed[name] += text;
+      });
+    const closed = once(child, 'close');
+    await Promise.race([once(child.stdout, 'data'), closed.then(() => assert.fail(printed.stderr))]);
+    return async () => {
+      child.kill();
+      assert.deepEqual(await closed, [0, null], printed.stderr);
+      return printed;
+    };
   }
 
   /** Assert that the page shows these lines. */
@@ -133,5 +151,53 @@ describe('the tutorial "Test a device"', { skip }, () => {
     const lines = reported((await copy.run(process.execPath, ...flags)).stdout);
     assert.equal(lines.length, 2);
     copy.assertShown(lines);
+  });
+});
+
+describe('the tutorial "Move from Aedes"', { skip }, () => {
+  let copy: Copy;
+  let port: number;
+  before(async () => {
+    copy = new Copy('move-from-aedes');
+    [port] = await copy.write('1883');
+  });
+  after(() => copy.remove());
+
+  /** Run an app and its clients, which see what the page shows. @returns the output of the app to standard error */
+  async function sees(app: string): Promise<string> {
+    const stop = await copy.start(app);
+    const clients = (await copy.run(process.execPath, 'devices.js')).stdout;
+    const { stdout, stderr } = await stop();
+    for (const output of [clients, stdout]) assert.ok(copy.page.includes(`\`\`\`\n${output}\`\`\`\n`), output);
+    return stderr;
+  }
+
+  it('shows the same to the clients with Aedes and with embermq-aedes', async () => {
+    assert.equal(await sees('app.js'), '');
+    cpSync(join(root, 'adapters/aedes/package'), join(copy.folder, 'node_modules/aedes'), { recursive: true });
+    const [, warning] = /(Warning: .*)\n/.exec(await sees('app.js')) ?? assert.fail();
+    copy.assertShown([warning]);
+  });
+
+  it('shows the same to the clients with each interface of embermq, and keeps its state between them', async () => {
+    assert.equal(await sees('halfway.js'), '');
+    for (const app of ['halfway.js', 'native.js']) {
+      const stop = await copy.start(app);
+      const login = ['-u', 'ann', '-P', 'a password', '-p', String(port)];
+      const asked = await copy.run(
+        join(copy.folder, 'bin/npx'),
+        'embermq',
+        'sub',
+        ...login,
+        '-v',
+        '-C',
+        '1',
+        '-t',
+        'rooms/+/heating'
+      );
+      copy.assertShown([asked.stdout.trimEnd()]);
+      await stop();
+      assert.equal(await sees(app), '');
+    }
   });
 });

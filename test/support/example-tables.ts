@@ -37,6 +37,9 @@ interface Tutorial {
   readonly programs: ReadonlyMap<string, string>;
 }
 
+/** Names of languages that page tests do not compile or run a second time, by the endings of programs. */
+const LANGUAGES: Readonly<Record<string, string>> = { '.ts': 'typescript', '.js': 'javascript', '.sh': 'sh' };
+
 /** Returns the tutorials by name. */
 export function tutorials(): Tutorial[] {
   const below = join(folder, 'tutorials');
@@ -48,7 +51,7 @@ export function tutorials(): Tutorial[] {
     .filter((file) => file.endsWith('.md'))
     .map((page) => {
       const name = page.slice(0, -3);
-      const programs = files.filter((file) => new RegExp(`^${name}(?:|/.*)\\.(?:ts|sh)$`).test(file));
+      const programs = files.filter((file) => new RegExp(`^${name}(?:|/.*)\\.(?:ts|js|sh)$`).test(file));
       return { name, page: read(page), programs: new Map(programs.map((file) => [file, read(file)])) };
     });
 }
@@ -62,10 +65,7 @@ export function programParts(): Readonly<Record<string, () => string>> {
     [...programs].flatMap(([file, text]) =>
       [...text.matchAll(/^ *(?:\/\/|#) #region (\S+)\n(.*?)^ *(?:\/\/|#) #endregion$/gms)].map(
         ([, part, code]) =>
-          [
-            `program ${name} ${part}`,
-            () => `\`\`\`${extname(file) === '.sh' ? 'sh' : 'typescript'}\n${outdented(code)}\`\`\``
-          ] as const
+          [`program ${name} ${part}`, () => `\`\`\`${LANGUAGES[extname(file)]}\n${outdented(code)}\`\`\``] as const
       )
     )
   );
