@@ -79,6 +79,7 @@ export type {
   ListenerHandle,
   ListenerProtocol
 } from './records/listener.ts';
+export { placeOf } from './records/listener.ts';
 export { listenerText } from './records/listener-text.ts';
 export { recordNames } from './records/record-names.ts';
 export { shownUsername } from './records/shown-username.ts';

@@ -2,6 +2,7 @@
 // one that cannot be restarted. Traces, which `ctl traces` starts in a running broker, have decoded packets for people
 // to read; a replay needs the bytes, of all clients, with the end of each connection.
 
+import { placeOf } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import { recordTraffic } from '../testing/index.ts';
 import { type Command, log } from './command.ts';
@@ -59,8 +60,10 @@ ${describeFlags(TARGET_FLAGS)}`,
       connect: () => openStream(endpoint, AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)])),
       onError: ({ message }) => signal.aborted || log(shell, `embermq: ${message}`)
     });
-    const shownHost = host.includes(':') ? `[${host}]` : host;
-    log(shell, `recording mqtt://${shownHost}:${recorder.port} -> ${nameOf(endpoint)} into ${file}; SIGINT ends`);
+    log(
+      shell,
+      `recording mqtt://${placeOf({ host, port: recorder.port })} -> ${nameOf(endpoint)} into ${file}; SIGINT ends`
+    );
     const ended = flags.wait > 0 ? AbortSignal.any([signal, AbortSignal.timeout(flags.wait)]) : signal;
     const isOver = new Promise<void>((resolve) => {
       if (ended.aborted) resolve();

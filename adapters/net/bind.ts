@@ -7,7 +7,7 @@ import {
   type Server,
   type ServerOpts
 } from 'node:net';
-import type { ListenerAddress } from '../../lib/adapter.ts';
+import { type ListenerAddress, placeOf } from '../../lib/adapter.ts';
 import { BrokerError } from '../../lib/index.ts';
 
 /** The address to bind, and the options of its sockets. */
@@ -41,7 +41,7 @@ export async function bind<S extends Server>(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const remedy = ('path' in place ? PATH_REMEDIES : PORT_REMEDIES)[code ?? ''] ?? (error as Error).message;
-    throw new BrokerError('LISTENER_BIND_FAILED', `cannot listen on ${describePlace(place)}: ${remedy}`, {
+    throw new BrokerError('LISTENER_BIND_FAILED', `cannot listen on ${placeOf(place)}: ${remedy}`, {
       cause: error
     });
   }
@@ -52,12 +52,6 @@ export function boundAddress(server: Server): ListenerAddress | undefined {
   const address = server.address() as AddressInfo | string | null;
   if (address === null) return undefined;
   return typeof address === 'string' ? { path: address } : { host: address.address, port: address.port };
-}
-
-/** Format host and port for messages, with IPv6 addresses in brackets; or the path. */
-function describePlace(place: Place): string {
-  if ('path' in place) return place.path;
-  return place.host.includes(':') ? `[${place.host}]:${place.port}` : `${place.host}:${place.port}`;
 }
 
 const PORT_REMEDIES: Readonly<Record<string, string>> = {

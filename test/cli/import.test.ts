@@ -613,6 +613,76 @@ auth.mysql.password = word
   });
 });
 
+describe('import of hostile files', () => {
+  it('takes over no names that are not those of EMQX', async () => {
+    const names = 'listeners autoSubscriptions rewrite bridges auth mqttPort memory __proto__ constructor toString';
+    const lines = names.split(' ').map((name) => `${name} = 5`);
+    const text = ['listener.tcp.a = 127.0.0.1:1883', 'module.subscription.1.topic = a', ...lines].join('\n');
+    const result = await imported({ 'emqx.conf': `${text}\n` });
+    assert.equal(result.code, 0, result.err);
+    assert.deepEqual(
+      result.refused.map((one) => one.text),
+      lines
+    );
+    for (const { reason } of result.refused) assert.equal(reason, 'is not the name of a setting of EMQX');
+    assert.deepEqual(result.config.listeners, [{ kind: 'tcp', port: 1883, host: '127.0.0.1' }]);
+    assert.deepEqual(result.config.autoSubscriptions, [{ topic: 'a' }]);
+    await served(result);
+  });
+
+  it('lists lines whose values and parts of names are those of an object', async () => {
+    const words = ['constructor', '__proto__'];
+    const emqx = words.flatMap((word) => [
+      `log.level = ${word}`,
+      `module.subscription.1.${word} = 1`,
+      `listener.ssl.a.${word} = 1`,
+      `listener.ssl.a.peer_cert_as_username = ${word}`,
+      `zone.${word}.${word} = 1`
+    ]);
+    const valid = 'listener.tcp.a = 127.0.0.1:1883\nmodule.subscription.1.topic = a\n';
+    const ofEmqx = await imported({ 'emqx.conf': `${valid}${emqx.join('\n')}\n` });
+    assert.deepEqual(ofEmqx.refused.map(({ text }) => text).sort(), [...emqx].sort());
+    assert.deepEqual(Object.keys(ofEmqx.config).sort(), [
+      'allow_anonymous',
+      'autoSubscriptions',
+      'listeners',
+      'mqttPort',
+      'wsPort'
+    ]);
+    assert.deepEqual(ofEmqx.config.autoSubscriptions, [{ topic: 'a' }]);
+
+    const mosquitto = words.flatMap((word) => [
+      `log_type ${word}`,
+      `${word} 1`,
+      `persistent_client_expiration ${word}`
+    ]);
+    const ofMosquitto = await imported({ 'mosquitto.conf': `${mosquitto.join('\n')}\n` });
+    assert.deepEqual(
+      ofMosquitto.refused.map(({ text }) => text),
+      mosquitto
+    );
+    const tls = `listener 1884\ncertfile c\nkeyfile k\ntls_version constructor\n`;
+    assert.deepEqual(listed(await imported({ 'mosquitto.conf': tls })), [
+      '4: tls_version constructor: is not tlsv1.1, tlsv1.2 or tlsv1.3'
+    ]);
+  });
+
+  it('goes on after a file of include_dir that cannot be read', async () => {
+    const result = await imported({
+      'mosquitto.conf': 'listener 1884 127.0.0.1\ninclude_dir DIR/conf.d\n',
+      'conf.d/a.conf/nothing': '',
+      'conf.d/b.conf/nothing': '',
+      'conf.d/c.conf': 'max_keepalive 60\n'
+    });
+    assert.equal(result.code, 0, result.err);
+    assert.match(
+      listed(result).join('\n'),
+      /^2: include_dir .*: cannot read .*a\.conf: .*; cannot read .*b\.conf: .*$/
+    );
+    assert.equal(result.config.maxKeepalive, 60);
+  });
+});
+
 describe('the command import', () => {
   it('overwrites no file, and writes neither if one of the two exists', async () => {
     const result = await imported({ 'mosquitto.conf': `${LISTENER}acl_file DIR/acl\n`, acl: 'topic read a\n' });

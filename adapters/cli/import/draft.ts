@@ -29,7 +29,7 @@ export type Verdict = string | undefined;
 /** The config file that is made from the files of another broker, and the lines that are not taken over. */
 export class Draft {
   /** The content of the config file. */
-  readonly config: Record<string, unknown> = {};
+  readonly config: Record<string, unknown> = Object.create(null);
   /** The lines from which the keys of `config` come. */
   readonly #origins = new Map<string, SourceLine[]>();
   readonly #refused: RefusedLine[] = [];
@@ -100,6 +100,11 @@ export function located(name: string, config: string): string {
   if (isAbsolute(name)) return name;
   const folder = dirname(config);
   return [name, join(folder, name), join(folder, '..', name)].find((path) => existsSync(path)) ?? name;
+}
+
+/** The entry of a table for a word of a file. */
+export function entryOf<T>(table: Readonly<Record<string, T>>, word: string): T | undefined {
+  return Object.hasOwn(table, word) ? table[word] : undefined;
 }
 
 /** Read a boolean of a setting: true, false, on or off. */

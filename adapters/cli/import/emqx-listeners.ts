@@ -4,7 +4,7 @@
 import { createSecureContext } from 'node:tls';
 import { InvalidInput } from '../../../lib/index.ts';
 import { tcp, tls, ws, wss } from '../../net/index.ts';
-import { type Draft, isOn, located, type SourceLine, type Verdict } from './draft.ts';
+import { type Draft, entryOf, isOn, located, type SourceLine, type Verdict } from './draft.ts';
 
 /** A listener, as it is collected from its lines. */
 interface EmqxListener {
@@ -72,10 +72,9 @@ const ROWS: Readonly<Record<string, Row>> = {
     return undefined;
   },
   peer_cert_as_username: (value, { options }) => {
-    const names: Readonly<Record<string, string>> = { cn: 'cn', dn: 'subject' };
-    if (names[value] === undefined)
-      return 'the user name can be the common name (cn) or the subject (dn) of the certificate';
-    options.usernameFrom = names[value];
+    const name = entryOf({ cn: 'cn', dn: 'subject' }, value);
+    if (name === undefined) return 'the user name can be the common name (cn) or the subject (dn) of the certificate';
+    options.usernameFrom = name;
     return undefined;
   },
   tls_versions: (value, { options }) => {
@@ -157,7 +156,7 @@ export class EmqxListeners {
       return true;
     }
     listener.lines.push(line);
-    const row = Object.hasOwn(ROWS, setting) ? ROWS[setting] : restOf(setting);
+    const row = entryOf(ROWS, setting) ?? restOf(setting);
     draft.judged(line, typeof row === 'string' ? row : row(line.value, listener, line));
     return true;
   }

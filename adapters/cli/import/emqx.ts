@@ -4,7 +4,7 @@
 
 import { parseAclFile } from '../../../lib/adapter.ts';
 import { readFileFor, type Shell } from '../command.ts';
-import { Draft, located, type SourceLine } from './draft.ts';
+import { Draft, entryOf, located, type SourceLine } from './draft.ts';
 import { EmqxListeners, inFolder } from './emqx-listeners.ts';
 
 /** Levels of the log, by those of EMQX. */
@@ -19,13 +19,10 @@ const LEVELS: Readonly<Record<string, string>> = {
   emergency: 'error'
 };
 
-const SUBSCRIPTION_KEYS: Readonly<Record<string, string>> = {
-  topic: 'topic',
-  qos: 'qos',
-  nl: 'nl',
-  rap: 'rap',
-  rh: 'rh'
-};
+const SUBSCRIPTION_KEYS: ReadonlySet<string> = new Set(['topic', 'qos', 'nl', 'rap', 'rh']);
+
+/** Names that EMQX gives its settings. Other ones, such as `listeners`, are those of options here. */
+const SETTING_NAME = /^[a-z][a-z\d]*[._]/;
 
 /** Convert `emqx.conf`, with the ACL file that it names. */
 export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
@@ -37,8 +34,9 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
     const { name, value } = line;
     const [, number, key] = /^module\.subscription\.(\d+)\.(\w+)$/.exec(name) ?? [];
     const [, kind] = /^module\.rewrite\.(?:(pub|sub)\.)?rule\.\d+$/.exec(name) ?? [];
+    const level = entryOf(LEVELS, value);
     if (listeners.read(line, draft)) continue;
-    if (number !== undefined && SUBSCRIPTION_KEYS[key] !== undefined) {
+    if (number !== undefined && SUBSCRIPTION_KEYS.has(key)) {
       const one = subscriptions.get(number) ?? { lines: [], entry: {} };
       subscriptions.set(number, one);
       one.lines.push(line);
@@ -47,7 +45,8 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
     else if (name === 'acl_file') isDenying = !(await addAclFile(line, path, shell, draft));
     else if (name === 'node.data_dir')
       draft.refuse(line, 'the data of EMQX cannot be read; the store is in the folder dataDir, ./data by default');
-    else if (name === 'log.level' && LEVELS[value] !== undefined) draft.set(line, 'logLevel', LEVELS[value]);
+    else if (name === 'log.level' && level !== undefined) draft.set(line, 'logLevel', level);
+    else if (!SETTING_NAME.test(name)) draft.refuse(line, 'is not the name of a setting of EMQX');
     else draft.set(line, name, typed(value));
   }
   for (const { lines, entry } of subscriptions.values()) {

@@ -118,7 +118,7 @@ async function verify(
   // the environment of this shell is not part of the file
   const inFile = Object.create(shell, Object.getOwnPropertyDescriptors({ env: {}, readFile })) as Shell;
   const { content, problems, settings } = await examineConfiguration({ config: out }, inFile, MAX_PROBLEMS);
-  const left = keys.filter((key) => !(key in content));
+  const left = keys.filter((key) => !Object.hasOwn(content, key));
   for (const [at, key] of left.entries()) {
     const text = problems.find((one) => one.key === key)?.text ?? problems[at].text;
     const reason = text.replace(`${out}: `, '').replace(`"${key}" `, '').replace(` in ${out}`, '');

@@ -1,3 +1,4 @@
+import { placeOf } from '../../../lib/adapter.ts';
 import { type Draft, isOn, located, type SourceLine, type Verdict } from './draft.ts';
 
 /** A bridge, as it is collected from its lines. */
@@ -150,7 +151,7 @@ export function writeBridge(
   const name = head.value.replace(/[^\w.-]/g, '-');
   draft.append([head], 'bridges', {
     name,
-    url: `${isTls ? 'mqtts' : 'mqtt'}://${bare.includes(':') ? `[${bare}]` : bare}:${port}`,
+    url: `${isTls ? 'mqtts' : 'mqtt'}://${placeOf({ host: bare, port: Number(port) })}`,
     version,
     ...(version === 4 && isBridgeKnown && { bridgeBit: true }),
     ...options,

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { readBrokerOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { tcp, tls, unix, ws, wss } from '../../net/index.ts';
-import { type Draft, isOn, located, type SourceLine, type Verdict } from './draft.ts';
+import { type Draft, entryOf, isOn, located, type SourceLine, type Verdict } from './draft.ts';
 
 /** A listener, as it is collected from its lines. */
 export interface MosquittoListener {
@@ -172,8 +172,9 @@ function addTls(
   if (given.has('ciphers')) options.ciphers = given.get('ciphers');
   const version = given.get('tls_version');
   if (version !== undefined) {
-    if (VERSIONS[version] === undefined) refuse('tls_version', 'is not tlsv1.1, tlsv1.2 or tlsv1.3');
-    else options.minVersion = VERSIONS[version];
+    const minVersion = entryOf(VERSIONS, version);
+    if (minVersion === undefined) refuse('tls_version', 'is not tlsv1.1, tlsv1.2 or tlsv1.3');
+    else options.minVersion = minVersion;
   }
   const [isIdentity, isSubject] = ['use_identity_as_username', 'use_subject_as_username'].map((name) =>
     isOn(given.get(name) ?? '')

@@ -4,7 +4,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readFileFor, type Shell } from '../command.ts';
-import { Draft, isOn, located, type SourceLine, type Verdict } from './draft.ts';
+import { Draft, entryOf, isOn, located, type SourceLine, type Verdict } from './draft.ts';
 import { rulesOfMosquitto } from './mosquitto-acl.ts';
 import { BRIDGE_ROWS, bridgeOf, type MosquittoBridge, writeBridge } from './mosquitto-bridges.ts';
 import {
@@ -102,7 +102,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     return undefined;
   },
   log_type: (line, { draft }) => {
-    const level = LOG_TYPES[line.value];
+    const level = entryOf(LOG_TYPES, line.value);
     if (level === undefined)
       return 'the log has the levels error, warn, info and debug; see logLevel, and embermq ctl traces';
     const given = draft.config.logLevel as string | undefined;
@@ -208,9 +208,15 @@ async function linesIn(path: string, shell: Shell, draft: Draft, isMain = true):
     const names = await readdir(folder).catch((error: Error) => error);
     if (!isMain) draft.refuse(line, 'is read in the main file only');
     else if (names instanceof Error) draft.refuse(line, names.message);
-    else
-      for (const name of names.filter((one) => one.endsWith('.conf')).sort())
-        lines.push(...(await linesIn(join(folder, name), shell, draft, false)));
+    else {
+      const unread: string[] = [];
+      for (const name of names.filter((one) => one.endsWith('.conf')).sort()) {
+        const included = await linesIn(join(folder, name), shell, draft, false).catch((error: Error) => error);
+        if (included instanceof Error) unread.push(included.message);
+        else lines.push(...included);
+      }
+      if (unread.length > 0) draft.refuse(line, unread.join('; '));
+    }
   }
   return lines;
 }
