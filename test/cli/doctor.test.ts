@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -25,7 +24,8 @@ import { levelStore } from '../../adapters/level/index.ts';
 import { FORMAT_KEY, IMPORT_MARK } from '../../lib/store/commits.ts';
 import { FORMAT, Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
-import { change, fill } from '../store/filled-store.ts';
+import { fillFolder, stateOf } from '../store/filled-folder.ts';
+import { change } from '../store/filled-store.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { joinedProgram } from '../support/programs.ts';
 import { CommandProcess } from './process.ts';
@@ -95,21 +95,7 @@ function lasting(): { readonly cert: string; readonly key: string } {
   return { cert, key };
 }
 
-async function filled(): Promise<string> {
-  const folder = newPath();
-  await fill(levelStore(folder));
-  return folder;
-}
-
-/** Names, sizes, times, modes and hashes of all files below a folder. */
-function stateOf(folder: string): unknown[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true }).map((entry) => {
-    const path = join(entry.parentPath, entry.name);
-    const { size, mtimeNs, ctimeNs, nlink, mode, ino } = statSync(path, { bigint: true });
-    const hash = entry.isFile() ? createHash('sha256').update(readFileSync(path)).digest('hex') : '';
-    return [path, size, mtimeNs, ctimeNs, nlink, mode, ino, hash];
-  });
-}
+const filled = () => fillFolder(newPath());
 
 /** The contents of the files of a folder. */
 function filesIn(folder: string): Record<string, string> {
@@ -511,6 +497,20 @@ describe('doctor with a configuration that has a fault', () => {
     writeFileSync(path, JSON.stringify({ auth: [{ kind: 'jwt', secret: { fromEnv: 'KEY' } }] }));
     const { bad } = await examined(['--config', path], { env: { KEY: 'k'.repeat(64) } });
     assert.deepEqual(bad, []);
+  });
+
+  it('reports a port that two listeners use', async () => {
+    const port = await unusedPort();
+    const both = ['--mqtt-port', `${port}`, '--wss-port', 'off', '--http-port', `${port}`, '--data-dir', newPath()];
+    await only('ports', 'fault', new RegExp(`:${port} \\(http\\) is also the port of mqtt`), /--http-port/, both);
+    const listeners = [
+      { kind: 'tcp', port, host: '0.0.0.0', name: 'all' },
+      { kind: 'ws', port, name: 'own' }
+    ];
+    const files = { 'p.json': JSON.stringify({ listeners, allowAnonymous: false }) };
+    const { bad } = await examined(['--config', 'p.json', '--data-dir', newPath()], { files });
+    const texts = bad.filter(({ id }) => id === 'ports').map(({ text }) => text);
+    assert.deepEqual(texts, [`127.0.0.1:${port} (own) is also the port of all`]);
   });
 
   it('finds what serve finds when it creates bridges, webhooks, listeners and interfaces', withModes, async () => {

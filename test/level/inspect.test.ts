@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict';
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync
-} from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { inspectFolder, levelStore } from '../../adapters/level/index.ts';
 import { IMPORT_MARK } from '../../lib/store/commits.ts';
 import { FORMAT } from '../../lib/store/keys.ts';
-import { change, fill } from '../store/filled-store.ts';
+import { fillFolder, stateOf } from '../store/filled-folder.ts';
+import { change } from '../store/filled-store.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-inspect-'));
 let folders = 0;
@@ -24,19 +16,7 @@ const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 
 after(() => rmSync(home, { recursive: true, force: true }));
 
-async function filled(): Promise<string> {
-  const folder = newFolder();
-  await fill(levelStore(folder));
-  return folder;
-}
-
-/** Names, sizes, times and contents of the files of a folder. */
-function stateOf(folder: string): unknown[] {
-  return readdirSync(folder).map((name) => {
-    const { size, mtimeNs, ctimeNs, nlink, mode } = statSync(join(folder, name), { bigint: true });
-    return [name, size, mtimeNs, ctimeNs, nlink, mode, readFileSync(join(folder, name), 'latin1')];
-  });
-}
+const filled = () => fillFolder(newFolder());
 
 describe('inspectFolder', () => {
   it('reads the versions of a closed store from its log or its tables, and changes nothing', async () => {

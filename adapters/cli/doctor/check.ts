@@ -65,6 +65,15 @@ export function reportOf({ report }: Subject): FolderReport | undefined {
   return report instanceof Error ? undefined : report;
 }
 
+/** Rights of other users in a file mode. */
+export const OTHERS = 0o007;
+export const GROUP_AND_OTHERS = 0o077;
+
+/** The rights of a file mode: `0644`. */
+export function shownMode(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0');
+}
+
 /** Quote a path for a shell. */
 export function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;

@@ -6,13 +6,22 @@ import { stat } from 'node:fs/promises';
 import { isSecretByName, parseAclFile, shownUrl } from '../../../lib/adapter.ts';
 import type { Transport } from '../../net/index.ts';
 import { zoneOf } from '../serve/exposure.ts';
-import { type Check, type Finding, fault, ok, quoted, type Subject, warning } from './check.ts';
+import {
+  type Check,
+  type Finding,
+  fault,
+  GROUP_AND_OTHERS,
+  OTHERS,
+  ok,
+  quoted,
+  type Subject,
+  shownMode,
+  warning
+} from './check.ts';
 
 const DAY_MS = 86_400_000;
 /** A certificate that ends within this time is to be renewed now. */
 const RENEW_MS = 30 * DAY_MS;
-const OTHERS = 0o007;
-const GROUP_AND_OTHERS = 0o077;
 
 /** Codes of errors that other checks report. */
 const EXPOSED = ['ANONYMOUS_EXPOSED', 'MANAGEMENT_EXPOSED'];
@@ -40,7 +49,7 @@ async function checkSecrets({ config, content, machine }: Subject): Promise<Find
   if (found === undefined) return [];
   const secret = secretIn(content);
   if (secret === undefined) return [ok(`${config} has no secrets`)];
-  const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
+  const mode = shownMode(found.mode);
   if ((found.mode & OTHERS) === 0) return [ok(`${config} has secrets, and not every user can read it (mode ${mode})`)];
   return [
     fault(
@@ -274,17 +283,19 @@ async function checkCertificate(
         isUnusable: true
       });
     const { mode } = await stat(keyFile);
-    const shown = (mode & 0o777).toString(8).padStart(4, '0');
     if (machine.platform !== 'win32' && (mode & OTHERS) !== 0)
       findings.push(
         fault(
-          `every user of this machine can read the private key ${keyFile} (mode ${shown})`,
+          `every user of this machine can read the private key ${keyFile} (mode ${shownMode(mode)})`,
           `chmod 600 ${quoted(keyFile)}`
         )
       );
     else if (machine.platform !== 'win32' && (mode & GROUP_AND_OTHERS & ~0o040) !== 0)
       findings.push(
-        warning(`other users can change the private key ${keyFile} (mode ${shown})`, `chmod 600 ${quoted(keyFile)}`)
+        warning(
+          `other users can change the private key ${keyFile} (mode ${shownMode(mode)})`,
+          `chmod 600 ${quoted(keyFile)}`
+        )
       );
   } catch (error) {
     findings.push({ ...fault(`${keyFile}: ${(error as Error).message}`), isUnusable: true });

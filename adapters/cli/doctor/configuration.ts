@@ -76,7 +76,7 @@ export async function examineConfiguration(
       else if (leaveOutSource(error, content) || leaveOut(error, content, env, given))
         given.allowAnonymous ??= 'false'; // a source of authentication may have been left out
       else break;
-      problem.key = keys.find((key) => !(key in content));
+      problem.key = keys.find((key) => !Object.hasOwn(content, key));
     }
   }
   return { config, content, settings: undefined, problems };

@@ -5,7 +5,20 @@ import { constants } from 'node:fs';
 import { access, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { DEFINITIONS_VERSION, FORMAT } from '../../../lib/adapter.ts';
-import { type Check, type Finding, fault, ok, quoted, reportOf, type Subject, sized, warning } from './check.ts';
+import {
+  type Check,
+  type Finding,
+  fault,
+  GROUP_AND_OTHERS,
+  OTHERS,
+  ok,
+  quoted,
+  reportOf,
+  type Subject,
+  shownMode,
+  sized,
+  warning
+} from './check.ts';
 
 /** Files of the data folder with a secret in clear text, which are to be deleted. */
 const FIRST_SECRETS = ['first-application', 'first-user'];
@@ -15,9 +28,6 @@ const SMALL_BYTES = 67_108_864;
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 268_435_456;
 const LOW_FILES = 1_000;
-/** Rights of other users in a file mode. */
-const OTHERS = 0o007;
-const GROUP_AND_OTHERS = 0o077;
 
 /** Types of file systems that are served by another machine; locks and fsync do not work on all of them. */
 const NETWORK_TYPES: Readonly<Record<number, string>> = {
@@ -52,10 +62,6 @@ async function existing(path: string): Promise<string> {
     );
     if (isThere || dirname(at) === at) return at;
   }
-}
-
-function shownMode(mode: number): string {
-  return (mode & 0o777).toString(8).padStart(4, '0');
 }
 
 /** Run a check of the folder, if it exists. */

@@ -4,7 +4,8 @@
 
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, Server } from 'node:net';
+import { placeOf } from '../../../lib/adapter.ts';
 import { isLoopback } from '../../net/index.ts';
 import type { PlannedListener } from '../serve/settings.ts';
 import { type Check, type Finding, fault, ok, reportOf, type Subject, warning } from './check.ts';
@@ -14,11 +15,15 @@ const ANSWER_MS = 3_000;
 interface Address {
   readonly host: string;
   readonly port: number;
+  readonly ipv6Only?: boolean;
 }
 
-/** The address of a listener in texts. */
-function shown({ host, port }: Address): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** A port that is bound while the others are tested, because two listeners may have the same one. */
+interface Bound {
+  readonly server: Server;
+  readonly port: number;
+  /** The name of its listener. */
+  readonly name: string;
 }
 
 /** The address at which a listener can be reached from this machine. */
@@ -28,28 +33,31 @@ function reachable({ host, port }: Address): Address {
 }
 
 function addressOf({ transport: { place } }: PlannedListener): Address | undefined {
-  return 'path' in place || place.port === 0 ? undefined : { host: place.host, port: place.port };
+  return 'path' in place || place.port === 0 ? undefined : place;
 }
 
-/** Bind an address for a moment. @returns the code of the error */
-async function bindOnce({ host, port }: Address): Promise<string | undefined> {
+/** Bind an address. @returns the code of an error */
+async function bindOnce({ host, port, ipv6Only }: Address): Promise<Server | string | undefined> {
   const server = createServer((socket) => socket.destroy());
   try {
-    server.listen({ host, port, exclusive: true });
+    server.listen({ host, port, ipv6Only, exclusive: true });
     await once(server, 'listening');
-    return undefined;
+    return server;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code;
-  } finally {
-    server.close();
   }
 }
 
 async function checkPorts(subject: Subject): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const listener of subject.settings?.listeners ?? []) {
-    const address = addressOf(listener);
-    if (address !== undefined) findings.push(await checkPort(listener, address, subject));
+  const bound: Bound[] = [];
+  try {
+    for (const listener of subject.settings?.listeners ?? []) {
+      const address = addressOf(listener);
+      if (address !== undefined) findings.push(await checkPort(listener, address, bound, subject));
+    }
+  } finally {
+    for (const { server } of bound) server.close();
   }
   return findings;
 }
@@ -57,12 +65,15 @@ async function checkPorts(subject: Subject): Promise<Finding[]> {
 async function checkPort(
   { label, transport, isOptional = false }: PlannedListener,
   address: Address,
+  bound: Bound[],
   subject: Subject
 ): Promise<Finding> {
   const holder = reportOf(subject)?.holder;
-  const name = `${shown(address)} (${label ?? transport.common.name ?? transport.kind})`;
+  const own = label ?? transport.common.name ?? transport.kind;
+  const name = `${placeOf(address)} (${own})`;
   const code = await bindOnce(address);
-  if (code === undefined) {
+  if (code instanceof Server) {
+    bound.push({ server: code, port: address.port, name: own });
     if (holder === undefined) return ok(`${name} is free`);
     return warning(
       `${name} is free, although the broker runs (process ${holder})`,
@@ -76,6 +87,13 @@ async function checkPort(
     );
   if (code !== 'EADDRINUSE')
     return fault(`${name} cannot be bound: ${code}`, 'Use an address of this machine (--host, --http-host).');
+  const remedy = `Stop that program, or use another port${label === undefined ? '' : ` (--${label}-port)`}.`;
+  const other = bound.find(({ port }) => port === address.port);
+  if (other !== undefined)
+    return (isOptional ? warning : fault)(
+      `${name} is also the port of ${other.name}`,
+      remedy.replace('Stop that program, or use', 'Use')
+    );
   const pid = await subject.machine.listenerOf(address.port);
   if (pid !== undefined && pid === holder) return ok(`${name} is open: the broker runs (process ${pid})`);
   if (pid === undefined && holder !== undefined && (await accepts(address)))
@@ -83,10 +101,7 @@ async function checkPort(
   const program = pid === undefined ? 'a program of another user' : `process ${pid} (${await programOf(pid, subject)})`;
   // serve starts without a listener on a default port that is in use
   const isFault = !isOptional && holder === undefined;
-  return (isFault ? fault : warning)(
-    `${name} is in use by ${program}`,
-    `Stop that program, or use another port${label === undefined ? '' : ` (--${label}-port)`}.`
-  );
+  return (isFault ? fault : warning)(`${name} is in use by ${program}`, remedy);
 }
 
 async function programOf(pid: number, { machine }: Subject): Promise<string> {
@@ -132,7 +147,7 @@ async function checkRunning(subject: Subject): Promise<Finding[]> {
     (one) => one.http === 'later' && one.transport.tls === undefined && addressOf(one) !== undefined
   );
   if (health !== undefined) {
-    const url = `http://${shown(reachable(addressOf(health) as Address))}/readyz`;
+    const url = `http://${placeOf(reachable(addressOf(health) as Address))}/readyz`;
     const answer = await fetch(url, {
       signal: AbortSignal.timeout(ANSWER_MS),
       headers: { accept: 'application/json' }
@@ -148,7 +163,7 @@ async function checkRunning(subject: Subject): Promise<Finding[]> {
   for (const listener of listeners) {
     const address = listener.http === undefined ? addressOf(listener) : undefined;
     if (address !== undefined && (await accepts(address)))
-      return [ok(`${running}, and accepts connections on ${shown(address)}`)];
+      return [ok(`${running}, and accepts connections on ${placeOf(address)}`)];
   }
   const isPort = listeners.some((listener) => addressOf(listener) !== undefined);
   if (!isPort) return [ok(running)];
@@ -166,7 +181,7 @@ function checkClearText({ settings }: Subject): Finding[] {
   for (const { label, transport, http } of settings?.listeners ?? []) {
     const { place, tls, kind } = transport;
     if (tls !== undefined || 'path' in place || isLoopback(place.host)) continue;
-    const name = `${shown(place)} (${label ?? transport.common.name ?? kind})`;
+    const name = `${placeOf(place)} (${label ?? transport.common.name ?? kind})`;
     findings.push(
       http === undefined
         ? warning(
