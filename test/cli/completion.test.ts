@@ -139,6 +139,15 @@ for (const name of Object.keys(SHELLS) as ShellName[])
       }
     });
 
+    it('starts no process to offer words and values', { skip: missing(name) }, () => {
+      const script = scripts.get(name) ?? '';
+      const body = script.slice(0, script.indexOf('\n_embermq() {'));
+      const program = `PATH=/nonexistent\n${body}\n_embermq_walk store --scratch\n_embermq_offer ''\necho "$files"
+_embermq_walk serve --durability\n_embermq_offer ''\necho $REPLY`;
+      const { stdout } = spawnSync(name, [...SHELLS[name], '-c', program], { encoding: 'utf8' });
+      assert.match(stdout, /^folder\n ?process power\n$/);
+    });
+
     it('offers a value after = and the flags of the table that begin alike', () => {
       const [values, flags] = offers(name, [
         name === 'bash' ? 'embermq serve --log-level = w' : 'embermq serve --log-level=w',

@@ -61,6 +61,20 @@ function headsOf(text: string): string[] {
   return text.slice(0, text.indexOf('\n')).split(/ {2,}/);
 }
 
+describe('a table in blocks', () => {
+  const heads = ['name', 'address', 'queue'];
+
+  it('prints the headings again when a block has other columns', () => {
+    const table = new ListTable(30);
+    assert.equal(table.block(heads, [['a', '10.0.0.1', '7']]), 'name  address   queue\na     10.0.0.1  7\n');
+    assert.equal(table.block(heads, [['b', '10.0.0.2', '8']]), 'b     10.0.0.2  8\n');
+    const long = 'c'.repeat(24);
+    assert.equal(table.block(heads, [[long, '10.0.0.3', '9']]), `name${' '.repeat(20)}  …\n${long}\n`);
+    assert.equal(table.block(heads, [[long, '10.0.0.4', '9']]), `${long}\n`);
+    assert.equal(table.block(heads, [['d', '10.0.0.5', '1']]), 'name  address   queue\nd     10.0.0.5  1\n');
+  });
+});
+
 describe('lists of ctl on a terminal', () => {
   it('fits lists into 80 columns, with the whole first column', async () => {
     assert.ok(LISTS.length > 25, `${LISTS.length} lists`);

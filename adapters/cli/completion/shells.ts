@@ -46,7 +46,7 @@ _embermq_offer() {
     -*=*) _embermq_kind "$place" "\${1%%=*}" && kind=$REPLY || kind=@ ;;
   esac
   if [ -n "$kind" ]; then
-    list=$(printf '%s' "$kind" | tr '|' ' ')
+    list=\${kind//\\|/ }
   else
     case $1 in
       -*)

@@ -20,8 +20,10 @@ interface Fitted {
 /** Lists rows in columns that fit into a terminal. The rows come in blocks, and each block has its own widths. */
 export class ListTable {
   readonly #room: number;
-  /** The columns that have been printed with their headings. */
-  #headed: readonly number[] | undefined;
+  /** The columns that had values so far, whether there was room for them or not. */
+  #used: readonly number[] = [];
+  /** The columns under the last headings. */
+  #headed: string | undefined;
 
   /** @param room the width of the terminal in characters; `Infinity`: nothing is cut */
   constructor(room: number) {
@@ -30,20 +32,22 @@ export class ListTable {
 
   /**
    * The lines of a block of rows, with a line break after each. Columns that are empty in all rows are left out. The first block begins
-   * with the headings, and a later one if it has a value in another column.
+   * with the headings, and a later one if it has other columns than the block before.
    */
   block(heads: readonly string[], rows: readonly (readonly string[])[]): string {
     if (heads.length === 0) return '\n'.repeat(rows.length);
     const used = heads.map((_, at) => at).filter((at) => at === 0 || rows.length === 0 || this.#isUsed(at, rows));
     const fit = fitted(used, heads, rows, this.#room);
-    const isHeaded = this.#headed !== undefined && used.every((at) => this.#headed?.includes(at));
-    if (!isHeaded) this.#headed = used;
+    const headed = `${fit.columns}`;
+    const isHeaded = headed === this.#headed;
+    this.#used = used;
+    this.#headed = headed;
     const lines = isHeaded ? rows : [heads, ...rows];
     return lines.map((cells, at) => lineOf(cells, fit, !isHeaded && at === 0)).join('');
   }
 
   #isUsed(at: number, rows: readonly (readonly string[])[]): boolean {
-    return this.#headed?.includes(at) || rows.some((cells) => cells[at] !== '');
+    return this.#used.includes(at) || rows.some((cells) => cells[at] !== '');
   }
 }
 
