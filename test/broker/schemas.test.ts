@@ -546,8 +546,10 @@ describe('schemas', () => {
     refuses({ a: { '~standard': { version: 2, validate: () => ({}) } } });
     refuses({ a: { decode: 'text' } });
     refuses({ a: { Schema: { type: 'string' }, decode: 'text' } }, 'OPTION_UNKNOWN');
+    for (const filter of ['$SYS/#', '$SYS', '$delayed/5/a', '$delayed/#', '$queue/a'])
+      refuses({ [filter]: {} }, 'TOPIC_FILTER_INVALID');
     const certificates = { schemas: { '$sparkplug/certificates/#': {} } };
-    assert.throws(() => createBroker({ ...certificates, sparkplug: {} }), { code: 'OPTION_INVALID' });
+    assert.throws(() => createBroker({ ...certificates, sparkplug: {} }), { code: 'TOPIC_FILTER_INVALID' });
     createBroker(certificates);
   });
 });

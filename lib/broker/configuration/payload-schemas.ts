@@ -91,19 +91,13 @@ export type JsonObjectValue<Properties, Required> = {
  */
 export function readSchemas(given: unknown, hasCertificates: boolean): readonly TopicSchema[] {
   checkObject(given, 'schemas');
-  const reserved = hasCertificates && Object.keys(given as object).find((filter) => /^\$sparkplug(\/|$)/.test(filter));
-  if (typeof reserved === 'string') {
-    const expected = 'a filter of births, such as "spBv1.0/+/NBIRTH/+": schemas do not check messages of the broker';
-    throw new InvalidInput('OPTION_INVALID', `schemas["${reserved}"]`, expected, reserved);
-  }
-  return Object.entries(given as object).map(([filter, value]) => readSchema(filter, value));
+  const ofBroker = hasCertificates ? /^\$(SYS|sparkplug)(\/|$)/ : /^\$SYS(\/|$)/;
+  return Object.entries(given as object).map(([filter, value]) => readSchema(filter, value, ofBroker));
 }
 
-function readSchema(filter: string, given: unknown): TopicSchema {
+function readSchema(filter: string, given: unknown, ofBroker: RegExp): TopicSchema {
   const field = `schemas["${filter}"]`;
-  const fault =
-    checkTopicFilter(filter) ??
-    (parseSharedFilter(filter) === undefined ? undefined : 'write it without a share prefix');
+  const fault = checkTopicFilter(filter) ?? misplaced(filter, ofBroker);
   if (fault !== undefined)
     throw new InvalidInput('TOPIC_FILTER_INVALID', field, 'a topic filter', filter, `${field}: ${fault}`);
   if (!isSchema(given)) throw invalid(field, given);
@@ -114,6 +108,13 @@ function readSchema(filter: string, given: unknown): TopicSchema {
     throw new InvalidInput('OPTION_INVALID', `${field}.decode`, '"json", "text" or "bytes"', decode);
   if (!isSchema(schema)) throw invalid(`${field}.schema`, schema);
   return schemaOf(filter, schema, decode, `${field}.schema`);
+}
+
+/** Tell why no schema can have a filter. @param ofBroker the topics to which only the broker publishes */
+function misplaced(filter: string, ofBroker: RegExp): string | undefined {
+  if (parseSharedFilter(filter) !== undefined) return 'write it without a share prefix';
+  if (filter.startsWith('$delayed/')) return 'write it without "$delayed/<seconds>/"';
+  return ofBroker.test(filter) ? 'schemas do not check messages of the broker' : undefined;
 }
 
 /** An object, or a function: the schemas of arktype are functions. */

@@ -23,7 +23,7 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What a handler needs to know of the schemas of the broker. */
+/** The schemas of the broker, as far as they concern a handler. */
 interface HandlerSchemas {
   /** The topic filter of the handler, if it has a schema. */
   readonly filter: string | undefined;
