@@ -114,6 +114,11 @@ class Ports {
   #certificate() {
     const { certdata: cert, keydata: key } = this.#node.credentials ?? {};
     if (!cert || !key) throw new Error('TLS is switched on, but there is no certificate or no private key');
+    try {
+      tls.createSecureContext({ cert, key });
+    } catch (error) {
+      throw new Error(`The certificate or the private key is not valid: ${error.message}`);
+    }
     return { cert, key };
   }
 

@@ -233,7 +233,7 @@ describe('The package node-red-contrib-embermq', () => {
     await running.close();
   });
 
-  it('reports a port in use, and TLS without a certificate', async () => {
+  it('reports a port in use, and TLS without a valid certificate', async () => {
     const taken = createServer().listen(0);
     const node = make('embermq broker', { mqtt_port: String((taken.address() as AddressInfo).port) });
     assert.match(await node.line(/in use/), /^Error: Port \d+ is already in use$/);
@@ -242,5 +242,8 @@ describe('The package node-red-contrib-embermq', () => {
     const unsafe = make('embermq broker', { mqtt_port: '1', usetls: true });
     await unsafe.line(/no certificate/);
     await unsafe.close();
+    const wrong = make('embermq broker', { mqtt_port: '1', usetls: true }, { certdata: 'x', keydata: 'y' });
+    await wrong.line(/^Error: The certificate or the private key is not valid: /);
+    await wrong.close();
   });
 });

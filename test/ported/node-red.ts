@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import mqtt, { type IClientOptions } from 'mqtt';
+import type { Page } from 'playwright-core';
+import { closeBrowser, missingBrowser, openTab } from '../console/browser.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { freePorts, installed, nodeOf, packed } from './installed.ts';
 
@@ -35,8 +37,9 @@ before(() => {
   users.both = installed('node-red-both', { dependencies: { ...own, ...aedes } });
 });
 
-after(() => {
+after(async () => {
   for (const child of running) child.kill('SIGKILL');
+  await closeBrowser();
 });
 
 /** A running Node-RED. */
@@ -53,7 +56,13 @@ async function start(red: string, user: string, flows: readonly object[], creden
   const [ui] = await freePorts(1);
   writeFileSync(
     join(folder, 'settings.cjs'),
-    `module.exports = { credentialSecret: false, httpNodeRoot: '/nodes', flowFile: 'flows.json' };`
+    `module.exports = {
+      credentialSecret: false,
+      httpNodeRoot: '/nodes',
+      flowFile: 'flows.json',
+      editorTheme: { tours: false },
+      telemetry: { enabled: false }
+    };`
   );
   writeFileSync(join(folder, 'flows.json'), JSON.stringify(flows));
   writeFileSync(join(folder, 'flows_cred.json'), JSON.stringify(credentials));
@@ -207,6 +216,24 @@ async function deploy(red: NodeRed, flows: readonly object[]): Promise<void> {
   assert.equal(answer.status, 204, await answer.text());
 }
 
+/** The flows of the editor are loaded when they have this node. */
+const isLoaded = (page: Page) => page.waitForFunction(`window.RED?.nodes?.node?.('broker')`);
+
+/** Opens the form of the broker, and returns its fields by their names. */
+async function formOf(page: Page): Promise<Record<string, unknown>> {
+  await page.evaluate(`RED.editor.edit(RED.nodes.node('broker'))`);
+  await page.locator('#node-input-keydata').waitFor({ state: 'attached' });
+  await page.locator('.red-ui-editor .red-ui-tray-body').last().waitFor();
+  return page.evaluate(`
+    const fields = [...document.querySelectorAll('#dialog-form [id^=node-input-]')];
+    Object.fromEntries(fields.map(({ id, type, checked, value }) => [id.slice(11), type === 'checkbox' ? checked : value]))`);
+}
+
+async function closeForm(page: Page): Promise<void> {
+  await page.locator('#node-dialog-ok').click();
+  await page.locator('#node-input-keydata').waitFor({ state: 'detached' });
+}
+
 for (const { red, node } of VERSIONS)
   describe(`Node-RED ${red} on Node ${node}`, { timeout: 300_000 }, () => {
     it('runs a flow of the Aedes node, with the same messages at both outputs', async () => {
@@ -296,6 +323,45 @@ for (const { red, node } of VERSIONS)
       await started.logged(`Port ${port} is already in use`);
       await started.stop();
     });
+
+    for (const type of ['embermq broker', 'aedes broker'])
+      it(`keeps the fields of ${type} in the editor, and shows no secret`, { skip: missingBrowser() }, async () => {
+        const { cert: certdata, key: keydata } = certificates.server;
+        const [port, other] = await freePorts(2);
+        const flow = flowOf(port).slice(0, 2);
+        const started = await start(red, 'own', [flow[0], { ...flow[1], type }]);
+        const tab = await openTab(`http://127.0.0.1:${started.ui}/`, { locale: 'de' });
+        const { page } = tab;
+        await isLoaded(page);
+        await formOf(page);
+        const labels = await page.locator('#dialog-form label').allTextContents();
+        assert.ok(labels.includes(' Benutzername') && labels.includes('Zertifikat'), labels.join());
+        const given = { name: 'site', mqtt_port: String(other), mqtt_ws_path: '/other', ...LOGIN, certdata, keydata };
+        await page.locator('#node-input-usetls').check();
+        for (const [name, value] of Object.entries(given)) await page.locator(`#node-input-${name}`).fill(value);
+        await closeForm(page);
+        const deployed = page.waitForResponse(
+          (answer) => answer.request().method() === 'POST' && /flows$/.test(answer.url())
+        );
+        await page.locator('#red-ui-header-button-deploy').click();
+        assert.equal((await deployed).ok(), true);
+        await started.logged(`port: ${other}`);
+        const client = await connect(`mqtts://localhost:${other}`, { ca: certificates.ca.cert });
+        await client.endAsync();
+        for (let times = 0; times < 2; times++) {
+          await page.reload();
+          await isLoaded(page);
+          const { password, keydata: key, ...shown } = await formOf(page);
+          assert.deepEqual([password, key], ['__PWRD__', '__PWRD__']);
+          const { password: _, keydata: __, ...rest } = given;
+          assert.deepEqual({ ...shown, ...rest, usetls: true }, shown);
+          await closeForm(page);
+        }
+        const help: string = await page.evaluate(`RED.nodes.getNodeHelp('${type}')`);
+        assert.match(help, /with a certificate and a private key in PEM/);
+        await tab.close();
+        await started.stop();
+      });
 
     it('imports its example', async () => {
       const [port] = await freePorts(1);
