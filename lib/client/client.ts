@@ -222,10 +222,7 @@ export class Client {
     options: RequestOptions = {}
   ): Promise<ReceivedMessage> {
     checkVersion(this, 'request');
-    const send = (packet: PublishPacket) => this.#publish(() => packet);
-    const clock = clockOf(this.#options);
-    this.#requests ??= new ClientRequests(this.#connection, clock, this.#useSubscriptions(), send);
-    return this.#requests.request(topic, payload, options);
+    return this.#useRequests().request(topic, payload, options);
   }
 
   /** The number of responses that came after their request had ended, or to no request of this client. They are ignored. */
@@ -243,9 +240,8 @@ export class Client {
   async respond(filter: string, handler: RequestHandler, options: RespondOptions = {}): Promise<() => Promise<void>> {
     checkVersion(this, 'respond');
     checkRespond(handler, options);
-    const send = (packet: PublishPacket) => this.#publish(() => packet);
     const failed = (error: Error) => this.#listeners.emit('error', error);
-    const respond = responding(handler, this.#connection, send, failed);
+    const respond = responding(handler, this.#connection, this.#send, failed);
     const [code] = await this.subscribe(filter, { qos: options.qos ?? 1, retainHandling: 2 }, respond);
     if (code >= 0x80) throw refusal('SUBSCRIBE_REFUSED', `the subscription to "${filter}" was refused`, code, {});
     return async () => void (this.isConnected && (await this.unsubscribe(filter, respond)));
@@ -388,6 +384,7 @@ export class Client {
     });
   }
 
+  readonly #send = (packet: PublishPacket) => this.#publish(() => packet);
   readonly #abort = (): void => this.#connection.destroy(asError(this.#options.signal?.reason));
 
   #deliver(message: ReceivedMessage): void {
@@ -440,6 +437,7 @@ export class Client {
     const keepAliveSec = properties.serverKeepAlive ?? this.#options.keepalive ?? 0;
     if (keepAliveSec > 0) this.#useKeepAlive().start(1000 * keepAliveSec);
     this.#outgoing.begin(packet.sessionPresent, properties.receiveMaximum);
+    if (this.session.hasRequested) this.#useRequests(); // late responses are not messages
     this.#connecting?.resolve(this);
     this.#connecting = undefined;
   }
@@ -471,6 +469,11 @@ export class Client {
   #useSubscriptions(): ClientSubscriptions {
     this.#subscriptions ??= new ClientSubscriptions(this.#connection, this.session, this.#inbox);
     return this.#subscriptions;
+  }
+
+  #useRequests(): ClientRequests {
+    const [clock, subscriptions] = [clockOf(this.#options), this.#useSubscriptions()];
+    return (this.#requests ??= new ClientRequests(this.#connection, this.session, clock, subscriptions, this.#send));
   }
 
   #useKeepAlive(): KeepAlive {

@@ -1,7 +1,8 @@
 // A request is a PUBLISH with a Response Topic and Correlation Data (MQTT 5.0, section 4.10). All requests of a client
-// have the same response topic, so it subscribes once; the correlation data is random, so that a responder that knows
-// one request cannot answer another one. Each pending request has a timer on the clock of the client, which also
-// bounds the time until the SUBACK and the PUBACK.
+// have the same response topic, so it subscribes once for a session; the correlation data is random, so that a
+// responder that knows one request cannot answer another one. Each pending request has a timer on the clock of the
+// client, which also bounds the time until the SUBACK and the PUBACK. Responses to earlier requests of a session may
+// arrive right after the CONNACK.
 
 import { onAbort } from '../base/abort-listeners.ts';
 import { randomBytes } from '../base/builtins.ts';
@@ -19,6 +20,7 @@ import type { PublishResult, ReceivedMessage, RequestHandler, RequestOptions } f
 import { publishPacket } from './packets.ts';
 import type { Pending } from './pending.ts';
 import { refusal } from './refusal.ts';
+import type { ClientSession } from './session.ts';
 import type { ClientSubscriptions } from './subscriptions.ts';
 
 const DEFAULT_TIMEOUT_MS = 10_000;
@@ -31,22 +33,25 @@ export class ClientRequests {
   /** Number of responses to requests that are no longer pending. */
   late = 0;
   readonly #connection: ClientConnection;
+  readonly #session: ClientSession;
   readonly #clock: Clock;
   readonly #subscriptions: ClientSubscriptions;
   readonly #publish: (packet: PublishPacket) => Promise<PublishResult>;
   readonly #topic: string;
   /** By correlation data, one character for each byte. */
   readonly #pending = new Map<string, Pending<ReceivedMessage>>();
-  /** The subscription to the response topic; undefined: there is none yet, or it was refused. */
-  #subscribed: Promise<void> | undefined = undefined;
+  /** The SUBSCRIBE for the response topic, until its SUBACK. */
+  #subscribing: Promise<void> | undefined = undefined;
 
   constructor(
     connection: ClientConnection,
+    session: ClientSession,
     clock: Clock,
     subscriptions: ClientSubscriptions,
     publish: (packet: PublishPacket) => Promise<PublishResult>
   ) {
     this.#connection = connection;
+    this.#session = session;
     this.#clock = clock;
     this.#subscriptions = subscriptions;
     this.#publish = publish;
@@ -119,9 +124,9 @@ export class ClientRequests {
   }
 
   async #send(packet: PublishPacket, key: string): Promise<void> {
-    this.#subscribed ??= this.#subscribe();
-    await this.#subscribed;
+    if (!this.#session.subscribed.has(this.#topic)) await (this.#subscribing ??= this.#subscribe());
     if (!this.#pending.has(key) || !this.#connection.isConnected) return; // it has ended, or `close` rejects it
+    this.#session.requesting();
     const { reasonCode } = await this.#publish(packet);
     if (reasonCode !== ReasonCode.noMatchingSubscribers) return;
     const why = `the request "${packet.topic}" has no subscribers`;
@@ -133,9 +138,8 @@ export class ClientRequests {
       const [code] = await this.#subscriptions.subscribe(this.#topic, { qos: 1, retainHandling: 2 }, undefined);
       const what = `the subscription to the response topic "${this.#topic}" was refused`;
       if (code >= 0x80) throw refusal('SUBSCRIBE_REFUSED', what, code, {});
-    } catch (error) {
-      this.#subscribed = undefined; // the next request tries again
-      throw error;
+    } finally {
+      this.#subscribing = undefined; // after a refusal, the next request tries again
     }
   }
 }

@@ -21,6 +21,7 @@ export class ClientSession {
   /** Undefined until the first SUBSCRIBE or UNSUBSCRIBE of a connection. */
   #requests: Set<number> | undefined = undefined;
   #subscribed: Set<string> | undefined = undefined;
+  #hasRequested = false;
   #lastId = 0;
 
   /** By packet id, in the order of sending, which is also the order of resending [MQTT-4.6.0-1]. */
@@ -39,6 +40,16 @@ export class ClientSession {
   get subscribed(): Set<string> {
     this.#subscribed ??= new Set();
     return this.#subscribed;
+  }
+
+  /** True if the client has made requests, whose responses the server may still have. */
+  get hasRequested(): boolean {
+    return this.#hasRequested;
+  }
+
+  /** Note that the client makes requests. */
+  requesting(): void {
+    this.#hasRequested = true;
   }
 
   /** Find a free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]. @returns undefined if all 65,535 are in use */
@@ -71,5 +82,6 @@ export class ClientSession {
     this.#outgoing?.clear();
     this.#incoming?.clear();
     this.#subscribed?.clear();
+    this.#hasRequested = false;
   }
 }

@@ -425,7 +425,7 @@ export class TestBroker<Data = unknown> {
       }),
       ...handlersOf(this.broker).map(
         (handler) =>
-          `a handler of "${handler.filter}" (broker.subscribe, broker.messages, broker.respond) is still subscribed; call the function that was returned, or use the option signal; subscribed at ${line(handler)}`
+          `a handler of "${handler.filter}" (broker.subscribe, broker.messages, broker.respond) is still subscribed; call the function that the call has returned, or use the option signal; subscribed at ${line(handler)}`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
       ...[...this.#expectations].map(

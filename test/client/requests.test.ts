@@ -96,6 +96,52 @@ describe('client.request', () => {
     await assert.rejects(use.requester.request('slow', ''), { code: 'NOT_CONNECTED' });
   });
 
+  it('takes late responses after the client has reconnected to its session, and needs no new subscription', async () => {
+    await using use = await pair();
+    const { kit, responder } = use;
+    let respond = () => {};
+    await responder.respond('slow', () => new Promise<string>((resolve) => (respond = () => resolve('late'))));
+    await responder.respond('quick', () => 'quick');
+    const options = { clientId: 'kept', clean: false, properties: { sessionExpiryInterval: 600 } };
+    const first = await kit.connect(options);
+    const rejected = assert.rejects(first.request('slow', ''), { code: 'CONNECTION_CLOSED' });
+    await kit.clock.settle();
+    first.destroy();
+    await rejected;
+    respond();
+    await kit.clock.settle();
+    const heard: string[] = [];
+    const second = await kit.connect({ ...options, session: first.session });
+    second.on('message', ({ topic }) => heard.push(topic));
+    await second.ping();
+    assert.deepEqual([heard, second.lateResponses], [[], 1]);
+    assert.equal(text(await second.request('quick')), 'quick');
+    const subscribes = kit.packets('kept').filter(({ cmd }) => cmd === 'subscribe');
+    assert.equal(subscribes.length, 1);
+    await second.unsubscribe('$client/kept/response');
+    assert.equal(text(await second.request('quick')), 'quick', 'the client subscribes again');
+    await second.disconnect();
+    await kit.broker.sessions.kick('kept');
+    const third = await kit.connect({ ...options, session: second.session });
+    assert.equal(text(await third.request('quick')), 'quick', 'the session is new');
+  });
+
+  it('leaves the response topic to an application that subscribes to it without requests', async () => {
+    await using use = await pair();
+    const { kit, responder } = use;
+    const topic = '$client/kept/response';
+    const options = { clientId: 'kept', clean: false, properties: { sessionExpiryInterval: 600 } };
+    const first = await kit.connect(options);
+    await first.subscribe(topic, { qos: 1 });
+    await first.disconnect();
+    await responder.publish(topic, 'own', { qos: 1 });
+    const second = await kit.connect({ ...options, session: first.session });
+    const heard: string[] = [];
+    second.on('message', (message) => heard.push(text(message)));
+    await second.ping();
+    assert.deepEqual(heard, ['own']);
+  });
+
   it('needs MQTT 5.0', async () => {
     await using use = await pair();
     const old = await use.kit.connect({ clientId: 'old', protocolVersion: 4 });
