@@ -1,4 +1,5 @@
 // The names that the entry points of the package export, as the compiler sees them.
+import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import ts from 'typescript';
@@ -101,6 +102,29 @@ export function publicMembers(): PublicMember[] {
             }))
         : []
     );
+  });
+}
+
+/** Every tag `@deprecated` in the sources of the package, with the name that it is about: `name`, or `Owner.name` for a member. */
+export function deprecatedTags(): { readonly file: string; readonly name: string }[] {
+  return program.getSourceFiles().flatMap((source) => {
+    const file = relative(root, source.fileName);
+    if (!/^(lib|adapters)\b/.test(file) || !source.text.includes('@deprecated')) return [];
+    const tags: { file: string; name: string }[] = [];
+    const visit = (node: ts.Node): void => {
+      const isTagged = (node as ts.JSDocContainer & { jsDoc?: ts.JSDoc[] }).jsDoc?.some(({ tags }) =>
+        tags?.some(({ tagName }) => tagName.text === 'deprecated')
+      );
+      if (isTagged) {
+        const { name = node, parent } = node as { name?: ts.Node; parent: { name?: ts.Node } };
+        const isMember = ts.isClassElement(node) || ts.isTypeElement(node);
+        tags.push({ file, name: `${isMember ? `${parent.name?.getText(source)}.` : ''}${name.getText(source)}` });
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+    assert.equal(tags.length, source.text.split('@deprecated').length - 1, `${file}: a tag is about nothing`);
+    return tags;
   });
 }
 
