@@ -16,7 +16,7 @@ export type Answer =
   | {
       /** Default: empty. */
       readonly payload?: MessageInput['payload'];
-      /** Properties of the response. Its correlation data is that of the request. */
+      /** Properties of the response. Its correlation data is that of the request, and it has no response topic. */
       readonly properties?: MessageInput['properties'];
     }
   | undefined;
@@ -34,29 +34,37 @@ interface Request {
 /** A response to a request: `topic` is the Response Topic that the requester has given. */
 type Response = MessageInput & { readonly qos: QoS };
 
+/** Properties that belong to the delivery of a request, or would request a response to the response, without end. */
+const NOT_ANSWERED = { responseTopic: undefined, subscriptionIdentifier: undefined, topicAlias: undefined };
+
 /**
- * Call the handler of a request, and make the response.
- * @param failed called if the handler throws or rejects; the response then has the code of the error
- * @returns undefined: the request has no response topic
+ * Call the handler of a request, and send the response. If the handler or the sending fails, the response has the code of the error.
+ * @param send not called if the request has no response topic
+ * @param failed reports an error of the handler or of `send`
  */
 export async function answerTo<R extends Request>(
   request: R,
   handler: (request: R) => Answers,
+  send: (response: Response) => Promise<unknown>,
   failed: (error: Error) => void
-): Promise<Response | undefined> {
+): Promise<void> {
   const { responseTopic, correlationData } = request.properties ?? {};
-  let answer: Answer;
+  const respond = async (answer: Answer): Promise<void> => {
+    if (responseTopic === undefined) return;
+    const { payload, properties } = isContent(answer) ? { payload: answer, properties: undefined } : answer;
+    const correlation = correlationData === undefined ? undefined : { correlationData };
+    const own = { ...properties, ...NOT_ANSWERED, ...correlation };
+    await send({ topic: responseTopic, payload, qos: request.qos, properties: own });
+  };
   try {
-    answer = (await handler(request)) as Answer;
+    const answer = (await handler(request)) as Answer;
     checkAnswer(answer);
+    await respond(answer);
   } catch (error) {
     failed(asError(error));
-    answer = { properties: { userProperties: [[FAILURE, codeOf(error)]] } };
+    const failure = { properties: { userProperties: [[FAILURE, codeOf(error)]] } } as const;
+    await respond(failure).catch(() => undefined); // it may fail as the response did
   }
-  if (responseTopic === undefined) return undefined;
-  const { payload, properties } = isContent(answer) ? { payload: answer, properties: undefined } : answer;
-  const correlation = correlationData === undefined ? undefined : { correlationData };
-  return { topic: responseTopic, payload, qos: request.qos, properties: { ...properties, ...correlation } };
 }
 
 /** The code of the failure of the responder; undefined: it has not failed. */
@@ -70,8 +78,9 @@ function isContent(answer: Answer): answer is Buffer | Uint8Array | string | und
 
 /** @throws InvalidInput MESSAGE_INVALID */
 function checkAnswer(answer: Answer): void {
-  const payload = typeof answer === 'object' && answer !== null && !isContent(answer) ? answer.payload : answer;
-  if (isContent(payload)) return;
+  if (isContent(answer)) return;
+  const isObject = typeof answer === 'object' && answer !== null && ('payload' in answer || 'properties' in answer);
+  if (isObject && isContent(answer.payload)) return;
   const expected = 'a Buffer, Uint8Array, string, { payload, properties }, or nothing';
   throw new InvalidInput('MESSAGE_INVALID', 'response', expected, answer);
 }

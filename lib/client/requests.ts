@@ -7,8 +7,9 @@
 import { onAbort } from '../base/abort-listeners.ts';
 import { randomBytes } from '../base/builtins.ts';
 import type { Clock } from '../base/clock.ts';
-import { asError, BrokerError, InvalidInput } from '../base/errors.ts';
+import { BrokerError, InvalidInput } from '../base/errors.ts';
 import { durationMs } from '../base/fields.ts';
+import type { MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { PublishPacket } from '../packets/types.ts';
 import { responseTopicOf } from '../topics/client-topics.ts';
@@ -151,14 +152,17 @@ export function responding(
   publish: (packet: PublishPacket) => Promise<PublishResult>,
   failed: (error: Error) => void
 ): (request: ReceivedMessage) => void {
-  const respond = async (request: ReceivedMessage) => {
+  const send = async (response: MessageInput) => {
+    if (!connection.isConnected) return;
     try {
-      const response = await answerTo(request, handler, failed);
-      if (response !== undefined && connection.isConnected) await publish(publishPacket(response));
-      request.ack();
+      await publish(publishPacket(response));
     } catch (error) {
-      if (!connection.isClosing) failed(asError(error));
+      if (!connection.isClosing) throw error;
     }
+  };
+  const respond = async (request: ReceivedMessage) => {
+    await answerTo(request, handler, send, failed);
+    request.ack();
   };
   return (request) => void respond(request);
 }

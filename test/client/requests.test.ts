@@ -17,6 +17,8 @@ async function pair(options: TestBrokerOptions = {}) {
   return { kit, requester, responder, [Symbol.asyncDispose]: () => kit[Symbol.asyncDispose]() };
 }
 
+type Use = Awaited<ReturnType<typeof pair>>;
+
 const text = ({ payload }: { readonly payload: Buffer }) => payload.toString();
 const double = (message: ReceivedMessage | Message) => `${2 * Number(message.payload.toString())}`;
 
@@ -140,6 +142,60 @@ describe('client.request', () => {
     second.on('message', (message) => heard.push(text(message)));
     await second.ping();
     assert.deepEqual(heard, ['own']);
+  });
+
+  it('takes the first of several responses, and only those to its own requests', async () => {
+    await using use = await pair();
+    const { requester, responder, kit } = use;
+    const other = await kit.connect({ clientId: 'other' });
+    const stolen: (Buffer | undefined)[] = [];
+    await other.subscribe('a', { qos: 1 }, ({ properties }) => stolen.push(properties.correlationData));
+    await other.respond('a', () => 'second');
+    await responder.respond('a', () => 'first');
+    assert.match(text(await requester.request('a')), /^(first|second)$/);
+    await kit.clock.settle();
+    assert.equal(requester.lateResponses, 1);
+    const correlationData = stolen[0];
+    await other.publish('$client/requester/response', 'forged', { qos: 1, properties: { correlationData } });
+    await other.publish('$client/requester/response', 'forged', { qos: 1 });
+    await kit.clock.settle();
+    assert.equal(requester.lateResponses, 3);
+  });
+
+  it('times out and stays connected if the response is larger than its Maximum Packet Size', async () => {
+    await using use = await pair();
+    const { kit, responder } = use;
+    const small = await kit.connect({ clientId: 'small', properties: { maximumPacketSize: 500 } });
+    await responder.respond('large/client', () => 'x'.repeat(1_000));
+    kit.broker.respond('large/app', () => 'x'.repeat(1_000));
+    for (const topic of ['large/client', 'large/app']) {
+      const rejected = assert.rejects(small.request(topic, '', { timeout: '3s' }), { code: 'REQUEST_TIMEOUT' });
+      await kit.clock.advance('3s');
+      await rejected;
+    }
+    assert.equal(small.isConnected, true);
+    await responder.respond('small', () => 'x');
+    assert.equal(text(await small.request('small')), 'x');
+  });
+
+  it('rejects pending requests when the broker stops, and no response is published by the next run', async () => {
+    await using use = await pair();
+    const { kit, requester, responder } = use;
+    let respond = () => {};
+    const later = () => new Promise<string>((resolve) => (respond = () => resolve('x')));
+    kit.broker.respond('app', later);
+    kit.broker.on('error', ({ error }) => assert.fail(error));
+    await responder.respond('client', () => new Promise(() => {}));
+    const requests = ['app', 'client'].map((topic) => requester.request(topic).catch(({ code }) => code));
+    await kit.clock.settle();
+    await kit.broker.stop({ timeoutMs: 0 });
+    assert.deepEqual(await Promise.all(requests), ['CONNECTION_CLOSED', 'CONNECTION_CLOSED']);
+    await kit.broker.start();
+    const got: string[] = [];
+    kit.broker.subscribe('$client/#', ({ topic }) => got.push(topic));
+    respond();
+    await kit.clock.settle();
+    assert.deepEqual(got, []);
   });
 
   it('needs MQTT 5.0', async () => {
@@ -272,6 +328,23 @@ describe('client.respond', () => {
     );
   });
 
+  it('acknowledges a request whose response is refused or too large, so that it receives the next one', async () => {
+    await using kit = await createTestBroker({
+      maxPacketSize: 10_000,
+      hooks: { authorizePublish: ({ message }) => !message.topic.startsWith('forbidden') }
+    });
+    const responder = await kit.connect({ clientId: 'responder', acknowledge: 'manual', receiveMaximum: 1 });
+    const requester = await kit.connect({ clientId: 'requester' });
+    const errors: string[] = [];
+    responder.on('error', (error) => errors.push((error as Error & { code: string }).code));
+    await responder.respond('a', ({ payload }) => 'x'.repeat(Number(payload.toString())));
+    await requester.publish('a', '1', { qos: 1, properties: { responseTopic: 'forbidden' } });
+    const tooLarge = { code: 'RESPONDER_FAILED', message: /: PACKET_TOO_LARGE$/ };
+    await assert.rejects(requester.request('a', '20000'), tooLarge);
+    assert.equal(text(await requester.request('a', '3')), 'xxx');
+    assert.deepEqual(errors, ['PUBLISH_REFUSED', 'PACKET_TOO_LARGE']);
+  });
+
   it('reports a response that the server refuses as an error of the client', async () => {
     await using use = await pair({
       hooks: { authorizePublish: ({ message }) => !message.topic.startsWith('$client/') }
@@ -285,6 +358,58 @@ describe('client.respond', () => {
     assert.deepEqual(errors, ['PUBLISH_REFUSED']);
   });
 });
+
+/** The ways to respond. */
+const RESPONDERS = [
+  ['client.respond', (use: Use, filter: string, handler: () => never) => use.responder.respond(filter, handler)],
+  ['broker.respond', async (use: Use, filter: string, handler: () => never) => use.kit.broker.respond(filter, handler)]
+] as const;
+
+for (const [name, respond] of RESPONDERS)
+  describe(`a responder with ${name}`, () => {
+    it('tells the requester that a response cannot be sent', async () => {
+      await using use = await pair({ maxPacketSize: 100_000 });
+      const errors: string[] = [];
+      const note = (error: Error) => errors.push((error as Error & { code: string }).code);
+      use.responder.on('error', note);
+      use.kit.broker.on('error', ({ error }) => note(error));
+      for (const [topic, answer] of [
+        ['object', { open: true }],
+        ['array', ['x']],
+        ['null', null],
+        ['wrong-property', { properties: { contentType: 7 } }]
+      ] as const) {
+        await respond(use, topic, () => answer as never);
+        await assert.rejects(use.requester.request(topic), { code: 'RESPONDER_FAILED' });
+      }
+      assert.deepEqual(errors.slice(0, 3), ['MESSAGE_INVALID', 'MESSAGE_INVALID', 'MESSAGE_INVALID']);
+      assert.equal(errors.length, 4);
+    });
+
+    it('sends a message back as it is, without the properties that belong to its delivery', async () => {
+      await using use = await pair();
+      await use.responder.subscribe('a/#', { properties: { subscriptionIdentifier: [7] } });
+      const respondAny = respond as (use: Use, filter: string, handler: (message: unknown) => unknown) => unknown;
+      await respondAny(use, 'a/b', (request) => request);
+      const response = await use.requester.request('a/b', 'x', { properties: { contentType: 'text/plain' } });
+      assert.deepEqual([text(response), response.properties.contentType], ['x', 'text/plain']);
+      assert.equal(use.responder.isConnected, true);
+    });
+
+    it('does not answer its own responses, even if the handler returns the properties of the request', async () => {
+      await using use = await pair();
+      let count = 0;
+      const respondAny = respond as (use: Use, filter: string, handler: (message: Message) => unknown) => unknown;
+      await respondAny(use, 'loop', ({ properties }) => {
+        if (count++ > 10) throw new Error('endless');
+        return { payload: 'x', properties };
+      });
+      await use.requester.subscribe('loop');
+      await use.requester.publish('loop', '', { qos: 1, properties: { responseTopic: 'loop' } });
+      await use.kit.clock.settle();
+      assert.equal(count, 2, 'the request, and its response, which has no response topic');
+    });
+  });
 
 describe('broker.respond', () => {
   it('responds from the app to clients and to the app', async () => {

@@ -4,7 +4,7 @@
 
 import { type Answers, answerTo } from '../../client/answers.ts';
 import { DECIDERS } from '../../events/deciders.ts';
-import type { Message } from '../../packets/message.ts';
+import type { Message, MessageInput } from '../../packets/message.ts';
 import { TopicKind } from '../../routing/route.ts';
 import type { Session } from '../../session/session.ts';
 import { isOwnTopic } from '../../topics/client-topics.ts';
@@ -31,12 +31,18 @@ export class Responder {
 
   /** Call the handler of a request, and publish its response. @param during names the handler, for errors */
   async respond(request: Message, handler: AppRequestHandler, during: string): Promise<void> {
-    const { publishing, sessions, operated, services } = this.#engine;
-    const { announcer, life } = services;
-    const { clientId, username } = request;
+    const { announcer, life } = this.#engine.services;
+    const { username } = request;
     const { number } = life;
-    const response = await answerTo(request, handler, (error) => announcer.failed(error, during, undefined));
-    if (response === undefined || !life.isRunning || life.number !== number) return;
+    const send = async (response: MessageInput) => {
+      if (life.isRunning && life.number === number) await this.#publish(request, username, response);
+    };
+    await answerTo(request, handler, send, (error) => announcer.failed(error, during, undefined));
+  }
+
+  /** @param username of the client when it sent the request */
+  async #publish({ clientId, origin }: Message, username: string | undefined, response: MessageInput): Promise<void> {
+    const { publishing, sessions, operated, services } = this.#engine;
     if (clientId === '') {
       await publishing.own.publish(response);
       return;
@@ -47,8 +53,8 @@ export class Responder {
     const given = operated.rewrites.apply(response.topic, 'publish');
     const topic = mountedName(given, session?.client.mountpoint ?? '');
     if (topic === undefined || session === undefined || !isSameUser || !this.#mayChoose(session, given, topic)) {
-      const dropped = newMessage({ topic: topic ?? given }, request.origin, services.time);
-      announcer.dropped(dropped, 'not_authorized', undefined, undefined, DECIDERS.responseTopic);
+      const dropped = newMessage({ topic: topic ?? given }, origin, services.time);
+      services.announcer.dropped(dropped, 'not_authorized', undefined, undefined, DECIDERS.responseTopic);
     } else if (isOwnTopic(clientId, given)) await publishing.own.publish({ ...response, topic });
     else publishing.own.respond({ ...response, topic }, session.client);
   }
