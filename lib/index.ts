@@ -127,6 +127,7 @@ export {
   type FieldTypes
 } from './events/catalogue.ts';
 export type { DecisionStep } from './events/deciders.ts';
+export type { DeliveryTimeHistogram, DeliveryTimes } from './events/delivery-times.ts';
 export type { ErrorCodeEntry } from './events/error-codes/row.ts';
 export { ERROR_CODES } from './events/error-codes.ts';
 export type * from './events/event-types.ts';
@@ -275,6 +276,14 @@ export type {
   SubscriptionQuery
 } from './routing/directory-queries.ts';
 export type { FoundEntry, FoundKind, SearchQuery, SearchResult } from './routing/directory-search.ts';
+export type {
+  DeliveryFollower,
+  DeliveryStage,
+  FinalStage,
+  MessageFollower,
+  MessageTrail,
+  RoutingFollower
+} from './routing/followers.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { TopicLevel } from './routing/topic-level.ts';
 export type {

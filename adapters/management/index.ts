@@ -36,3 +36,14 @@ export type {
   OptionOrigin as OptionSource
 } from './options.ts';
 export type { RevisionName } from './revisions.ts';
+export { observeSpans, type SpansOptions } from './spans/observe.ts';
+export type {
+  SpanAttributes,
+  SpanContext,
+  SpanParent,
+  SpanStart,
+  SpanTime,
+  SpanTracer,
+  StartedSpan,
+  TraceState
+} from './spans/tracer.ts';

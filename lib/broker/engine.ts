@@ -81,6 +81,7 @@ import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
 import type { RuleFeature } from './features/rule-feature.ts';
+import { follow } from './messages/following.ts';
 import { Publishing } from './messages/publishing.ts';
 import { Sparkplug, sparkplugChecks } from './messages/sparkplug.ts';
 import { Subscribing } from './messages/subscribing.ts';
@@ -156,7 +157,7 @@ export class Engine {
       gauges: this.#gauges(),
       heardChanged: () => this.publishing.hooks.refresh(),
       observe: (filter) => this.routing.watch(filter),
-      flushed: () => this.ledger?.turnEnded(),
+      flushed: () => this.#flushed(),
       alarmTable: () => this.kept.tables.own('$alarms') as never
     });
     const { services } = this;
@@ -179,7 +180,7 @@ export class Engine {
     this.access = this.#accessControl(tables);
     const shared = sharedSettings(settings, this.pressure);
     const checks = [...sparkplugChecks(settings.sparkplug, () => services.clock.now()), ...settings.schemas];
-    const schemas = checks.length === 0 ? undefined : new TopicSchemas(checks);
+    const schemas = new TopicSchemas(checks);
     this.routing = new Routing(shared, settings.routeCacheTargets, this.access.deliveryRights, services.wheel, schemas);
     this.sessions = new SessionIndex(services, this.routing, (subscription) => this.#sourceReview.forget(subscription));
     const { pressure, access, routing, sessions, ledger } = this;
@@ -294,6 +295,12 @@ export class Engine {
     this.#sourceReview.stop();
     if (this.ledger === undefined)
       this.#delayed.clear((message) => announcer.dropped(message, 'server_shutting_down', undefined));
+  }
+
+  /** Note that the output of a turn is written. */
+  #flushed(): void {
+    this.services.metrics.deliveryTimes.written(this.services.clock);
+    this.ledger?.turnEnded();
   }
 
   /** Add the logger, the hooks and the sources of the options. */
@@ -421,6 +428,7 @@ export class Engine {
       busiestClients: new BusiestClients(services, settings.node, this.sessions),
       store: new StoreMetrics(services, this.ledger),
       tail: (options) => tails.open(options),
+      follow: (filter, follower) => follow(this, filter, follower),
       topicFigures: topicCounters,
       figures: metricHistory
     };

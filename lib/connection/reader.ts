@@ -302,6 +302,7 @@ export class Reader<S extends ConnectionOwner> {
     }
     this.#isParsing = false;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // only packets count [MQTT-3.1.2-22]
+    ports.metrics.deliveryTimes.parsed(ports.time.nowMs, counts[Metric.messagesQos0Sent]);
     if (at < chunk.length && !connection.isClosed) this.#keepRest(chunk, at, last);
   }
 

@@ -4,6 +4,7 @@
 // in between is reported with `note` where it changes, or its high-water mark is too low.
 
 import { unknownName } from '../base/fields.ts';
+import { DeliveryTimes } from './delivery-times.ts';
 
 /** Names of all counters, in the documented order. Counters start at 0 with the broker and never decrease. */
 export const COUNTERS = [
@@ -161,6 +162,8 @@ export type GaugeReaders = { readonly [N in GaugeName | PlainGaugeName]: () => n
 export class Metrics {
   /** Counter values, indexed by `Metric`. */
   readonly counts: Float64Array = new Float64Array(COUNTERS.length);
+  /** The times from the receipt of messages to their write or acknowledgement. */
+  readonly deliveryTimes = new DeliveryTimes();
   readonly #readers: GaugeReaders;
   readonly #highest = new Map<GaugeName, number>();
 

@@ -1,3 +1,4 @@
+import type { MessageFollower } from '../routing/followers.ts';
 import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { BusiestClients } from './busiest-clients.ts';
@@ -50,6 +51,13 @@ export interface Monitor {
    * `where`, with the position; BrokerError PACKAGE_MISSING; StateError TOO_MANY_TAILS (100)
    */
   tail(options?: TailOptions): Promise<Tail>;
+  /**
+   * Follow the messages of the topics that a filter matches from their acceptance to their delivery. For adapters, such as tracing. Messages
+   * of these topics leave the fast path; those of others cost nothing.
+   * @returns a function that stops following further messages
+   * @throws InvalidInput TOPIC_FILTER_INVALID
+   */
+  follow(filter: string, follower: MessageFollower): () => void;
   /** The store of the broker. */
   readonly store: StoreMetrics;
   /** @deprecated Use `topicCounters`. */

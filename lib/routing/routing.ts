@@ -30,7 +30,7 @@ import { RouteCache } from './route-cache.ts';
 import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
 import { mayReach, merge, type Subscriber, type Subscription, surelyFits } from './subscription.ts';
-import { NO_SCHEMAS, type TopicSchemas } from './topic-schemas.ts';
+import { NO_SCHEMAS, type TopicSchema, TopicSchemas } from './topic-schemas.ts';
 import { NO_WATCHERS, type Watcher, Watchers } from './watchers.ts';
 
 /** Number of places in the table that finds a route by the bytes of its topic. */
@@ -157,14 +157,14 @@ export class Routing {
   readonly #rights: ReceivingRights;
   #found: Routed[] = [];
   readonly #watchers = new Watchers();
-  readonly #schemas: TopicSchemas | undefined;
+  readonly #schemas: TopicSchemas;
   /** Incremented by each change of subscriptions. */
   #version = 0;
 
   /**
    * @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach
    * @param rights decides which messages a subscriber may receive
-   * @param schemas the schemas of payloads; undefined: there are none
+   * @param schemas the schemas of payloads
    * @param wheel ends the tree of filters for readers of levels; undefined: only many changes of subscriptions end it
    */
   constructor(
@@ -172,7 +172,7 @@ export class Routing {
     maxWeight: number,
     rights: ReceivingRights = ALL_RIGHTS,
     wheel?: Pick<TimingWheel, 'armLater'>,
-    schemas?: TopicSchemas
+    schemas = new TopicSchemas([])
   ) {
     this.#schemas = schemas;
     this.#settings = settings;
@@ -433,7 +433,7 @@ export class Routing {
     const kind = kindOf(topic);
     const watchers = this.#watchers.of(topic);
     const isObserved = watchers !== undefined;
-    const schemas = this.#schemas === undefined ? NO_SCHEMAS : this.#schemas.of(topic);
+    const schemas = this.#schemas.of(topic);
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
     return {
       topic,
@@ -466,7 +466,7 @@ export class Routing {
     return (mountpoint === '' && !this.#rights.mayDeny(topic)) || this.#rights.mayReceive(receiver, topic);
   }
 
-  /** Called when the rights of subscribers have changed. */
+  /** Called when the rights of subscribers, or schemas, have changed. */
   rightsChanged(): void {
     this.#version++;
     this.#cache.invalidateAll();
@@ -483,6 +483,19 @@ export class Routing {
     return () => {
       end();
       this.changed(filter);
+    };
+  }
+
+  /**
+   * Let a schema check or replace each message of the topics that match its filter, after all other schemas.
+   * @returns a function that removes it
+   */
+  check(schema: TopicSchema): () => void {
+    const remove = this.#schemas.add(schema);
+    this.rightsChanged();
+    return () => {
+      remove();
+      this.rightsChanged();
     };
   }
 

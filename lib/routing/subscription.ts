@@ -1,6 +1,7 @@
 import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { DeliveryFollower } from './followers.ts';
 import type { Receiver } from './receiving-rights.ts';
 
 /** A receiver of messages: a session, or a handler of the app. Routing knows nothing else about its targets. */
@@ -25,6 +26,8 @@ export interface Subscriber {
    * @returns false if the message was dropped
    */
   deliver(message: Message, subscription: Subscription, isRetained?: false, isFirst?: boolean): boolean;
+  /** Follow a message that is delivered next. Missing: a delivery ends when `deliver` returns. */
+  follow?(message: Message, follower: DeliveryFollower): void;
   /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
   deliverRun(run: Frame, bytes: number, count: number): void;
 }

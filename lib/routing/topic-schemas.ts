@@ -56,11 +56,21 @@ export const NO_SCHEMAS: readonly TopicSchema[] = [];
 /** Finds the schemas of a topic. The result is kept in the route, so topics without a schema cost nothing. */
 export class TopicSchemas {
   readonly #index = new FilterIndex<TopicSchema>();
-  readonly #order: readonly TopicSchema[];
+  #order: readonly TopicSchema[];
 
   constructor(schemas: readonly TopicSchema[]) {
     this.#order = schemas;
     for (const schema of schemas) this.#index.add(schema.filter, schema);
+  }
+
+  /** Add a schema after all others. `Routing` must discard its routes afterwards. @returns a function that removes it */
+  add(schema: TopicSchema): () => void {
+    this.#order = [...this.#order, schema];
+    this.#index.add(schema.filter, schema);
+    return () => {
+      this.#order = this.#order.filter((other) => other !== schema);
+      this.#index.delete(schema.filter, schema);
+    };
   }
 
   /** The schemas of a topic name, in the order of the option. Of `$delayed/<seconds>/<topic>`, those of the inner topic. */

@@ -1,5 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import { FilterIndex } from '../topics/trie.ts';
+import type { FollowedRouting } from './followers.ts';
 
 /** Sees each message of its topics, before it is retained and delivered. */
 export interface Watcher {
@@ -12,6 +13,8 @@ export interface Watcher {
 /** A cache per message, shared by its watchers. */
 export interface Shared {
   value: unknown;
+  /** Follows the routing of the message; undefined: it is not followed. */
+  following?: FollowedRouting | undefined;
 }
 
 /** The watchers of a topic that only events observe. */

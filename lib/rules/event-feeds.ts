@@ -14,6 +14,7 @@ import type { Plan } from './plan.ts';
 
 /** A rule that receives events. */
 interface Receiver {
+  readonly id: string;
   /** Position: rules with lower numbers are called first. */
   readonly order: number;
   run(event: CatalogueEvent): void;
@@ -61,7 +62,9 @@ export class EventFeeds {
       order: rule.order,
       watched: (message, shared) => {
         const event = this.#published(message, shared);
-        if (event !== undefined) rule.run(event);
+        if (event === undefined) return;
+        if (shared.following === undefined) rule.run(event);
+        else shared.following.rule(rule.id, () => rule.run(event));
       }
     };
     const ends = filters.map((filter) => this.#host.watch(filter, watcher));

@@ -5,6 +5,7 @@ import { type Broker, COUNTERS, connectClient, createBroker, GAUGES, PLAIN_GAUGE
 import { metricsHandler, observeMetrics } from 'embermq/management';
 import { listen } from 'embermq/net';
 import { OPEN_METRICS, PROMETHEUS_TEXT } from '../../adapters/management/metrics/exposition.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { parseExposition } from '../support/exposition.ts';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 
@@ -38,7 +39,8 @@ describe('metricsHandler', () => {
     const families = parseExposition(text, 'text');
     for (const { name, help, type } of families.values()) {
       assert.match(help ?? '', /^[A-Z].{8,}/, name);
-      assert.equal(type, name.endsWith('_total') ? 'counter' : 'gauge', name);
+      const other = name === 'embermq_delivery_duration_seconds' ? 'histogram' : 'gauge';
+      assert.equal(type, name.endsWith('_total') ? 'counter' : other, name);
     }
     const named = (name: string) => families.has(name) || assert.fail(name);
     for (const counter of COUNTERS)
@@ -131,6 +133,76 @@ describe('metricsHandler', () => {
     assert.equal(await statusOf('localhost'), 200);
     assert.equal(await statusOf('broker.example'), 200);
     assert.equal(await statusOf('attacker.example'), 403);
+  });
+});
+
+describe('the histogram of delivery times', () => {
+  /** The samples of a QoS, by the end of their names and the bound of their bucket. */
+  async function histogram(broker: Broker, qos: number, format: 'text' | 'openmetrics' = 'text') {
+    const accept = format === 'text' ? 'text/plain' : PROMETHEUS_ACCEPT;
+    const response = await metricsHandler(broker).fetch(
+      new Request('http://127.0.0.1/metrics', { headers: { accept } })
+    );
+    const families = parseExposition(await response.text(), format);
+    const family = families.get('embermq_delivery_duration_seconds');
+    const samples = family?.samples.filter(({ labels }) => labels.qos === `${qos}`) ?? [];
+    return Object.fromEntries(
+      samples.map(({ name, labels, value }) => [`${name.slice(name.lastIndexOf('_'))}${labels.le ?? ''}`, value])
+    );
+  }
+
+  it('measures one message in 64 until its acknowledgement, by the clock of the broker', async () => {
+    await using kit = await createTestBroker();
+    for (const qos of [1, 2] as const) {
+      const receiver = await kit.connect({ clientId: `r${qos}` });
+      await receiver.subscribe(`t${qos}`, { qos });
+      kit.link(`r${qos}`).delay(20);
+      for (let at = 0; at < 65; at++) {
+        const device = await kit.connect();
+        await device.publish(`t${qos}`, 'x', { qos });
+        await kit.clock.advance(100);
+        await device.disconnect();
+      }
+      for (const format of ['text', 'openmetrics'] as const) {
+        const { _count, _sum, ...buckets } = await histogram(kit.broker, qos, format);
+        assert.equal(_count, 2);
+        assert.ok(Math.abs(_sum - 2 * 0.04) < 1e-9, `${_sum}`);
+        assert.deepEqual([buckets['_bucket0.025'], buckets['_bucket0.05'], buckets['_bucket+Inf']], [0, 2, 2]);
+      }
+    }
+  });
+
+  it('measures QoS 0 until the write, also of runs of frames', async () => {
+    await using kit = await createTestBroker();
+    const receiver = await kit.connect();
+    let count = 0;
+    await receiver.subscribe('t', () => count++);
+    const device = await kit.connect();
+    for (let at = 0; at < 640; at++) void device.publish('t', 'x');
+    await kit.clock.settle();
+    assert.equal(count, 640);
+    const { _count, _sum } = await histogram(kit.broker, 0);
+    assert.deepEqual([_count, _sum], [10, 0]);
+  });
+
+  it('leaves out messages that waited for their client, and messages of the broker', async () => {
+    await using kit = await createTestBroker({ sysInterval: 1_000 });
+    const options = { clientId: 'r', clean: false, properties: { sessionExpiryInterval: 600 } };
+    const receiver = await kit.connect(options);
+    await receiver.subscribe('t', { qos: 1 });
+    await receiver.disconnect();
+    await kit.broker.publish('t', 'x', { qos: 1 });
+    await kit.broker.publish('kept', 'x', { qos: 1, retain: true });
+    await kit.clock.advance('1m');
+    const back = await kit.connect(options);
+    await back.subscribe(['kept', '$SYS/#'], { qos: 1 });
+    await kit.clock.advance('1m');
+    assert.ok(kit.broker.metrics.counter('messages.qos1.sent') >= 2);
+    assert.equal((await histogram(kit.broker, 1))._count, 0);
+    assert.equal((await histogram(kit.broker, 0))._count, 0);
+    await kit.broker.publish('t', 'x', { qos: 1 });
+    await kit.clock.settle();
+    assert.equal((await histogram(kit.broker, 1))._count, 1);
   });
 });
 

@@ -51,7 +51,12 @@ export function parseExposition(text: string, format: 'text' | 'openmetrics'): M
     const sample = readSample(line, fail);
     if (current === undefined || current.type === undefined) throw fail('a sample without a type');
     const expected = isOpen && current.type === 'counter' ? `${current.name}_total` : current.name;
-    if (sample.name !== expected) fail(`a sample of ${expected} is expected`);
+    const isSeries =
+      current.type === 'histogram'
+        ? /^_(bucket|sum|count)$/.test(sample.name.slice(expected.length))
+        : sample.name === expected;
+    if (!isSeries || !sample.name.startsWith(expected)) fail(`a sample of ${expected} is expected`);
+    if (sample.name === `${expected}_bucket` && sample.labels.le === undefined) fail('a bucket without a bound');
     if (current.type === 'counter' && !(sample.value >= 0)) fail('a counter is not negative');
     const key = `${sample.name}${JSON.stringify(Object.entries(sample.labels).sort())}`;
     if (series.has(key)) fail('the same series twice');

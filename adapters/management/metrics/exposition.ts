@@ -4,7 +4,7 @@ import type { Sample } from './metric-row.ts';
 export interface Family {
   /** The name without `_total`. */
   readonly name: string;
-  readonly kind: 'counter' | 'gauge';
+  readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly about: string;
   readonly samples: readonly Sample[];
 }
@@ -64,9 +64,9 @@ function sampleName({ name, kind }: Family): string {
 function samplesOf(family: Family, common: Readonly<Record<string, string>>): string {
   const name = sampleName(family);
   return family.samples
-    .map(({ labels, value }) => {
+    .map(({ suffix = '', labels, value }) => {
       const written = Object.entries({ ...common, ...labels }).map(([label, text]) => `${label}="${escaped(text)}"`);
-      return `${name}{${written.join(',')}} ${numberText(value)}\n`;
+      return `${name}${suffix}{${written.join(',')}} ${numberText(value)}\n`;
     })
     .join('');
 }

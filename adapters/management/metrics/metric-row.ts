@@ -1,5 +1,7 @@
 /** One value of a metric, with the labels that identify it. */
 export interface Sample {
+  /** The end of the name of a series of a histogram. */
+  readonly suffix?: '_bucket' | '_sum' | '_count';
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
@@ -10,7 +12,8 @@ export interface MetricEntry<R> {
   readonly name: string;
   /** The name in OpenTelemetry: `embermq.bytes.received`. */
   readonly dottedName: string;
-  readonly kind: 'counter' | 'gauge';
+  /** A histogram is not exported to OpenTelemetry, whose instruments measure each value when it occurs. */
+  readonly kind: 'counter' | 'gauge' | 'histogram';
   /** The unit as OpenTelemetry writes it: `By`, `s`, `{packet}`. */
   readonly unit: string;
   readonly about: string;

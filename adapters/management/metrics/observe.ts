@@ -41,7 +41,8 @@ export interface ObservingMeter {
 
 /**
  * Export the counters and gauges of a broker to OpenTelemetry. They are read when the meter collects. Each value has
- * the attribute `embermq.node`. Process metrics are left to the instrumentation of the app.
+ * the attribute `embermq.node`. Process metrics are left to the instrumentation of the app, and the histogram of
+ * delivery times is only at `/metrics`.
  *
  * ```ts
  * import { metrics } from '@opentelemetry/api';
@@ -52,7 +53,8 @@ export interface ObservingMeter {
  */
 export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
   checkBroker(broker, 'observeMetrics');
-  const instruments = BROKER_ROWS.map(({ dottedName, kind, unit, about }) => {
+  const rows = BROKER_ROWS.filter(({ kind }) => kind !== 'histogram');
+  const instruments = rows.map(({ dottedName, kind, unit, about }) => {
     const options = { description: about, unit };
     return kind === 'counter'
       ? meter.createObservableCounter(dottedName, options)
@@ -61,7 +63,7 @@ export function observeMetrics(broker: Broker, meter: ObservingMeter): () => voi
   const observe = async (result: ObservationResult): Promise<void> => {
     const reading = await readingOf(broker);
     const common = { 'embermq.node': broker.settings.node };
-    for (const [at, row] of BROKER_ROWS.entries())
+    for (const [at, row] of rows.entries())
       for (const { labels, value } of row.samples(reading))
         result.observe(instruments[at] as never, value, { ...common, ...labels });
   };

@@ -1,14 +1,17 @@
+// The rows of the broker. Prometheus, OpenMetrics and, except histograms, OpenTelemetry read the same ones.
+
 import { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from '../../../lib/adapter.ts';
 import {
   type Broker,
   COUNTERS,
   type CounterName,
+  type DeliveryTimeHistogram,
   GAUGES,
   type GaugeName,
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
-import type { MetricEntry } from './metric-row.ts';
+import type { MetricEntry, Sample } from './metric-row.ts';
 import { RULE_ROWS, type RuleReading, ruleReadingOf } from './rule-rows.ts';
 
 /** The metrics of a broker at one moment. */
@@ -80,6 +83,23 @@ const gaugeRows = (name: GaugeName) => [
 ];
 const plainGaugeRow = (name: PlainGaugeName) =>
   broker('gauge', name, PLAIN_GAUGE_ABOUT[name], ({ gauges }) => gauges[name]);
+
+const QOS = [0, 1, 2] as const;
+
+/** The series of a histogram. */
+function bucketsOf(qos: string, { bounds, counts, sum, count }: DeliveryTimeHistogram): Sample[] {
+  let below = 0;
+  const buckets = bounds.map((le, at): Sample => {
+    below += counts[at];
+    return { suffix: '_bucket', labels: { qos, le: `${le}` }, value: below };
+  });
+  return [
+    ...buckets,
+    { suffix: '_bucket', labels: { qos, le: '+Inf' }, value: count },
+    { suffix: '_sum', labels: { qos }, value: sum },
+    { suffix: '_count', labels: { qos }, value: count }
+  ];
+}
 
 const SEVERITIES = ['notice', 'warning', 'error', 'critical'] as const;
 
@@ -171,6 +191,15 @@ export const BROKER_ROWS: readonly MetricEntry<Reading>[] = [
           value
         }))
       )
+  },
+  {
+    name: 'embermq_delivery_duration_seconds',
+    dottedName: 'embermq.delivery.duration',
+    kind: 'histogram',
+    unit: 's',
+    about:
+      'Time from the receipt of a message to the write with QoS 0, or to the acknowledgement with QoS 1 and 2; of 1 message in 64',
+    samples: ({ broker }) => QOS.flatMap((qos) => bucketsOf(`${qos}`, broker.metrics.deliveryTimes.histogram(qos)))
   },
   ...RULE_ROWS,
   ...COUNTERS.map(counterRow),

@@ -15,9 +15,11 @@ import { type Frame, Message } from '../../packets/message.ts';
 import { hasExpired } from '../../packets/message-expiry.ts';
 import { dropValues } from '../../packets/message-values.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { FollowedRouting } from '../../routing/followers.ts';
 import type { Group, Route } from '../../routing/route.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
+import type { Shared } from '../../routing/watchers.ts';
 import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { checkTopicName } from '../../topics/topic.ts';
@@ -108,13 +110,16 @@ export class Publishing {
         route = this.#host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
+    let following: FollowedRouting | undefined;
     if (route.watchers.length > 0) {
-      const shared = { value: undefined };
+      const shared: Shared = { value: undefined, following: undefined };
       for (const watcher of route.watchers) watcher.watched(message, shared);
       route = this.#host.routing.freshened(route);
+      following = shared.following;
     }
     const { targets, groups } = route;
     if (message.retain) this.#host.retainer.retain(message);
+    if (following !== undefined) return this.#routeFollowed(message, route, following);
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) if (this.#share(message, groups[at])) taken++;
@@ -125,8 +130,20 @@ export class Publishing {
     return taken;
   }
 
+  /** Deliver a message that is followed. @returns the number of subscribers that accepted it */
+  #routeFollowed(message: Message, route: Route, following: FollowedRouting): number {
+    const { targets, groups } = route;
+    let taken = 0;
+    for (const target of targets) if (following.deliver(target)) taken++;
+    for (const group of groups) if (this.#share(message, group, following)) taken++;
+    if (targets.length === 0 && groups.length === 0) this.#services.announcer.unsubscribed(message, route);
+    dropValues(message);
+    following.routed(taken);
+    return taken;
+  }
+
   /** Deliver a message to one member of a share group. @returns whether a member accepted it */
-  #share(message: Message, group: Group): boolean {
+  #share(message: Message, group: Group, following?: FollowedRouting): boolean {
     const { announcer, time } = this.#services;
     const member = group.choose(message);
     if (member === undefined) {
@@ -135,7 +152,7 @@ export class Publishing {
       return false;
     }
     if (time.nowMs >= group.sampledAfterMs) this.shareSamples.add(group, message, member);
-    return member.subscriber.deliver(message, member);
+    return following === undefined ? member.subscriber.deliver(message, member) : following.deliver(member);
   }
 
   /** Route a run of QoS 0 frames of one topic on the fast path. Subscribers with another layout get single messages. */

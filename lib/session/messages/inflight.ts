@@ -25,6 +25,7 @@ import { afterCommit } from '../../store/after-commit.ts';
 import type { PersistedMessage } from '../../store/segment.ts';
 import type { Session } from '../session.ts';
 import { askDeliverHooks } from './deliver-hooks.ts';
+import { reached } from './delivery-stages.ts';
 import { countSent, type Outlet } from './outlet.ts';
 
 /** The acknowledgement that an outgoing packet id waits for. */
@@ -123,6 +124,7 @@ export class Inflight {
     const { agreement, ports, session } = this.#outlet;
     const { retryInterval, maxInflightBytes } = agreement.zone;
     if (retryInterval > 0 || maxInflightBytes > 0 || ports.events.heard['message.acked']) return true;
+    if (this.#outlet.followers !== undefined) return true;
     return session.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
   }
 
@@ -276,6 +278,7 @@ export class Inflight {
     if (this.#ids[at] !== id) return undefined;
     const message = this.#messages[at];
     this.#ids[at] = 0;
+    this.#outlet.measured?.delete(id);
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
@@ -356,6 +359,7 @@ export class Inflight {
     this.resending?.delete(id);
     const persisted = this.persistedOf(id);
     const isRetained = this.isRetained(id);
+    if (this.#outlet.measured !== undefined) measuredAck(this.#outlet, id, awaited === Awaiting.puback ? 1 : 2);
     this.#countAcked(this.free(id), awaited === Awaiting.puback ? 1 : 2, isRetained);
     if (persisted !== undefined) this.#outlet.log?.finish(persisted);
     return state;
@@ -366,6 +370,7 @@ export class Inflight {
     const { log } = this.#outlet;
     this.resending?.delete(id);
     const persisted = this.persistedOf(id);
+    if (this.#outlet.measured !== undefined) measuredAck(this.#outlet, id, 2);
     this.#countAcked(this.release(id), 2, this.isRetained(id));
     if (persisted !== undefined) log?.finish(persisted);
     log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
@@ -379,9 +384,10 @@ export class Inflight {
 
   /** @param retain flag of the delivery */
   #countAcked(message: Message | undefined, qos: QoS, retain: boolean): void {
-    const { ports, client } = this.#outlet;
+    const { ports, client, followers } = this.#outlet;
     const { metrics, events } = ports;
     metrics.counts[Metric.messagesAcked]++;
+    if (followers !== undefined && message !== undefined) reached(this.#outlet, message, 'acknowledged');
     if (message !== undefined && !message.isSystem && events.heard['message.acked'])
       events.emit('message.acked', { message, client, qos, retain });
   }
@@ -600,6 +606,14 @@ export class Inflight {
     this.#messages = NO_MESSAGES;
     return this.deciding === undefined && (this.#since?.size ?? 0) === 0;
   }
+}
+
+/** Measure the time until an acknowledgement. */
+function measuredAck({ measured, ports }: Outlet, id: number, qos: QoS): void {
+  const sinceMs = measured?.get(id);
+  if (sinceMs === undefined) return;
+  measured?.delete(id);
+  ports.metrics.deliveryTimes.acknowledged(qos, ports.time.nowMs - sinceMs);
 }
 
 function sendPubrel(writer: Writer<Session>, { counts }: Metrics, id: number): void {

@@ -19,11 +19,11 @@ import { TopicAliases } from '../../connection/topic-aliases.ts';
 import type { Writer } from '../../connection/writer.ts';
 import { Metric, type Metrics } from '../../events/metrics.ts';
 import { type DropReason, QOS0_REFUSALS } from '../../events/reasons.ts';
-import { encodeMessage } from '../../packets/encode-message.ts';
 import { detachFromPublisher, type Frame, type Message, originalOf } from '../../packets/message.ts';
 import { hasExpired, secondsInBroker } from '../../packets/message-expiry.ts';
 import type { QoS } from '../../packets/types.ts';
 import { type RetainedFeed, RetainedFeeds } from '../../retained/retained-feed.ts';
+import type { DeliveryFollower } from '../../routing/followers.ts';
 import { isWithheld } from '../../routing/receiving-rights.ts';
 import { effectiveQos, type Subscriber, type Subscription } from '../../routing/subscription.ts';
 import type { Waiter } from '../../store/durable.ts';
@@ -34,7 +34,9 @@ import type { Agreement } from '../life/agreement.ts';
 import type { SessionPorts } from '../ports.ts';
 import type { Session } from '../session.ts';
 import type { SessionClient } from '../session-client.ts';
+import { encodeForClient } from './client-packet.ts';
 import { askDeliverHooks, changedQosOf } from './deliver-hooks.ts';
+import { reached } from './delivery-stages.ts';
 import { Inflight } from './inflight.ts';
 import type { Queued } from './priority-list.ts';
 import { Queue } from './queue.ts';
@@ -109,6 +111,10 @@ export class Outlet implements Subscriber, Waiter {
   lastDrop: object | undefined = undefined;
   /** Number of messages that had to wait in the queue or in the store. */
   enqueued = 0;
+  /** The times of receipt of messages in flight whose delivery is measured, by packet id. */
+  measured: Map<number, number> | undefined = undefined;
+  /** The followers of deliveries that are not at their last stage; undefined if there are none. */
+  followers: Map<Message, DeliveryFollower> | undefined = undefined;
   /** Outgoing topic aliases; undefined if the client accepts none. */
   #aliases: TopicAliases | undefined = undefined;
   #deferred: DeferredMessages | undefined = undefined;
@@ -157,6 +163,12 @@ export class Outlet implements Subscriber, Waiter {
     counts[Metric.messagesDelivered] += count;
   }
 
+  /** @param follower undefined: the delivery has reached its last stage */
+  follow(message: Message, follower: DeliveryFollower | undefined): void {
+    if (follower !== undefined) (this.followers ??= new Map()).set(message, follower);
+    else if (this.followers?.delete(message) && this.followers.size === 0) this.followers = undefined;
+  }
+
   /** @param isRetained the message is retained, and sent because of a new subscription */
   deliver(message: Message, subscription: Subscription, isRetained = false, isFirst = false): boolean {
     const { zone } = this.agreement;
@@ -198,7 +210,7 @@ export class Outlet implements Subscriber, Waiter {
     subscriptionIds: readonly number[] | undefined,
     isFirst: boolean
   ): PersistedMessage | boolean {
-    if (qos === 0 && this.#refusesQos0()) {
+    if (qos === 0 && refusesQos0(this)) {
       this.drop(message, 'qos0_msg');
       return false;
     }
@@ -211,6 +223,7 @@ export class Outlet implements Subscriber, Waiter {
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
     this.#reportQueued(message);
+    if (this.followers !== undefined) reached(this, message, 'stored');
     if (this.ports.ledger?.isFailed) this.ensureQueue().trimStore(); // there may be no commit for a long time
     return true;
   }
@@ -244,7 +257,7 @@ export class Outlet implements Subscriber, Waiter {
     persisted: PersistedMessage | undefined,
     isFirst = false
   ): boolean {
-    if (qos === 0 && persisted === undefined && this.#refusesQos0()) {
+    if (qos === 0 && persisted === undefined && refusesQos0(this)) {
       this.drop(message, 'qos0_msg');
       return false;
     }
@@ -258,13 +271,9 @@ export class Outlet implements Subscriber, Waiter {
       ? queue.push(message, qos, retain, subscriptionIds, persisted, isFirst)
       : queue.add(persisted);
     if (isQueued) this.#reportQueued(message);
+    if (isQueued && this.followers !== undefined)
+      reached(this, message, this.writer === undefined ? 'stored' : 'queued');
     return isQueued;
-  }
-
-  #refusesQos0(): boolean {
-    const { pressure } = this.ports;
-    if (this.writer === undefined && !this.agreement.zone.mqueueStoreQos0) return true;
-    return pressure.isShedding || (pressure.isSpaceLow && this.log !== undefined);
   }
 
   /** The messages that wait; created at the first use. */
@@ -282,6 +291,7 @@ export class Outlet implements Subscriber, Waiter {
     this.dropped++;
     if (persisted !== undefined) this.log?.finish(persisted);
     this.ports.announcer.dropped(message, reason, this.client, this, refusalOf(reason, this));
+    if (this.followers !== undefined) reached(this, message, 'dropped', reason);
   }
 
   /**
@@ -352,11 +362,12 @@ export class Outlet implements Subscriber, Waiter {
     }
     if (hasPacketId) this.inflight?.markSent(id);
     writer.sendMessage(frame, mark);
-    countSent(ports.metrics, qos);
+    if (countSent(ports.metrics, qos)) measure(this, message, qos, retain, id);
     if (persisted !== undefined) {
       if (qos === 0) this.log?.finish(persisted);
       else persisted.sent();
     }
+    if (this.followers !== undefined) reached(this, message, qos === 0 ? 'written' : 'sent');
     if (ports.events.heard['message.delivered'] && !message.isSystem)
       ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
     return true;
@@ -407,22 +418,8 @@ export class Outlet implements Subscriber, Waiter {
     subscriptionIds: readonly number[] | undefined,
     expirySec: number
   ): Buffer | undefined {
-    const { layout, maxFrame } = this.agreement;
-    const { mountpoint } = this.client;
-    const topic = mountpoint === '' ? undefined : unmounted(message.topic, mountpoint);
-    const plain = { qos, retain, dup, messageId, subscriptionIds, expirySec, alias: 0, topic };
-    const aliases = this.#aliases;
-    if (aliases !== undefined && layout === 5) {
-      const choice = aliases.choose(message.topic);
-      if (choice !== 0) {
-        const alias = Math.abs(choice);
-        const packet = encodeMessage(message, layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
-        if (packet.length <= maxFrame) return packet;
-        if (choice < 0) aliases.forget(message.topic); // without the alias the packet is three bytes shorter
-      }
-    }
-    const packet = encodeMessage(message, layout, plain);
-    return packet.length <= maxFrame ? packet : undefined;
+    const variation = { qos, retain, dup, messageId, subscriptionIds, expirySec };
+    return encodeForClient(this, this.#aliases, message, variation);
   }
 
   /** The topic of a topic alias that the broker has set. */
@@ -736,7 +733,7 @@ export class Outlet implements Subscriber, Waiter {
   detach(): void {
     const { log } = this;
     const deferred = this.#deferred?.list ?? []; // those with a packet id are in flight
-    this.writer = this.#aliases = this.#deferred = undefined;
+    this.writer = this.#aliases = this.#deferred = this.measured = undefined;
     this.outboundFastPath = 0;
     this.inflight?.detach();
     if (this.client.isPersistent) this.feeds?.unload();
@@ -748,6 +745,7 @@ export class Outlet implements Subscriber, Waiter {
       log.detached();
     }
     for (const { message, qos, isSettled } of deferred) if (qos === 0 && !isSettled) this.drop(message, 'qos0_msg');
+    for (const [message] of this.followers ?? []) reached(this, message, 'disconnected');
   }
 
   /** Note that the session ends. */
@@ -780,6 +778,12 @@ export class Outlet implements Subscriber, Waiter {
     this.feeds = undefined;
     this.unload();
   }
+}
+
+/** Tell whether QoS 0 messages are not queued. */
+function refusesQos0({ ports, writer, agreement, log }: Outlet): boolean {
+  if (writer === undefined && !agreement.zone.mqueueStoreQos0) return true;
+  return ports.pressure.isShedding || (ports.pressure.isSpaceLow && log !== undefined);
 }
 
 /** The reason why a QoS 0 message is not queued; undefined: the option `mqueueStoreQos0`, the end of the connection, or another drop. */
@@ -815,17 +819,25 @@ function mayReceive({ ports, client, session }: Outlet, topic: string): boolean 
   return !isRevoked; // the client may have unsubscribed: messages that were queued before are sent
 }
 
-/** Count a PUBLISH that was sent. */
-export function countSent({ counts }: Metrics, qos: QoS): void {
+/** Count a PUBLISH that was sent. @returns whether the time of its delivery should be measured */
+export function countSent({ counts, deliveryTimes }: Metrics, qos: QoS): boolean {
   counts[Metric.packetsPublishSent]++;
   counts[Metric.messagesSent]++;
-  counts[QOS_SENT[qos]]++;
   counts[Metric.messagesDelivered]++;
+  return ++counts[QOS_SENT[qos]] >= deliveryTimes.due[qos];
+}
+
+/** Measure the time of a delivery, unless the message has waited for the client: it was retained, or the client was away. */
+function measure(outlet: Outlet, message: Message, qos: QoS, retain: boolean, id: number): void {
+  const { client, ports } = outlet;
+  const { counts, deliveryTimes } = ports.metrics;
+  const sent = counts[QOS_SENT[qos]];
+  if (message.isSystem || retain || message.timestamp < (client.connectedAt ?? 0)) deliveryTimes.postpone(qos, sent);
+  else if (qos === 0) deliveryTimes.sent(message.takenAtMs, sent);
+  else {
+    deliveryTimes.chosen(qos, sent);
+    (outlet.measured ??= new Map()).set(id, message.takenAtMs);
+  }
 }
 
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
-
-/** Remove the mount point from a topic name. */
-function unmounted(topic: string, mountpoint: string): string {
-  return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
-}
