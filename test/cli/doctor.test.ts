@@ -375,7 +375,7 @@ describe('doctor with a machine that has a fault', () => {
     await only(
       'open-files',
       'warning',
-      /only 1024 open files, which is enough for 896 clients/,
+      /^the limit of open files of this shell is 1024: enough for 896 clients only$/,
       /LimitNOFILE/,
       [],
       allowed('1024')
@@ -442,7 +442,7 @@ describe('doctor with a machine that has a fault', () => {
     const { status, stdout, stderr } = spawnSync('sh', ['-c', command, ...args], { env, encoding: 'utf8' });
     assert.equal(status, 1, stderr);
     const found = (JSON.parse(stdout) as Line[]).find(({ id }) => id === 'open-files');
-    assert.match(found?.text ?? '', /only 256 open files, which is enough for 128 clients/);
+    assert.match(found?.text ?? '', /^the limit of open files of this shell is 256: enough for 128 clients only$/);
   });
 });
 

@@ -120,17 +120,13 @@ async function checkOpenFiles(subject: Subject): Promise<Finding[]> {
   if (limit === undefined) return [];
   const files = limit === 'unlimited' ? Infinity : Number(limit);
   const clients = Math.max(0, files - OWN_DESCRIPTORS);
-  const whose = holder === undefined ? 'this shell allows' : `the running broker (process ${holder}) has`;
+  const whose = holder === undefined ? 'this shell' : `the running broker (process ${holder})`;
+  const text = `the limit of open files of ${whose} is ${limit}`;
   const wanted = wantedConnections(settings);
   if (wanted > clients)
-    return [
-      warning(
-        `${whose} ${limit} open files, which is enough for ${clients} of the ${wanted} connections that are configured`
-      )
-    ];
-  if (files < FEW_DESCRIPTORS)
-    return [warning(`${whose} only ${limit} open files, which is enough for ${clients} clients`)];
-  return [ok(`${whose} ${limit} open files`)];
+    return [warning(`${text}: enough for ${clients} of the ${wanted} connections that are configured`)];
+  if (files < FEW_DESCRIPTORS) return [warning(`${text}: enough for ${clients} clients only`)];
+  return [ok(text)];
 }
 
 /** The number of connections that the user has asked for; 0: none, the defaults apply. */
