@@ -3,8 +3,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { UpgradeProgress } from '../../adapters/cli/serve/upgrade.ts';
+import { levelStore } from '../../adapters/level/index.ts';
+import { checkFormat } from '../../lib/store/commits.ts';
 import { copyServedFolder, SERVED_FOLDERS, type ServedFolder } from '../store/old-folder.ts';
 import { checkDefinitions, checkRecords, type Upgraded, upgraded } from '../store/served-folder.ts';
+import { testShell } from './shell.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-upgrade-'));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -66,6 +70,42 @@ describe('serve on a data folder of an earlier release', () => {
         },
         allowAll
       );
+    });
+
+    it(`says on standard error that it upgrades the folder, once: ${name}`, async () => {
+      const lines = (log: string) => log.split('\n').filter((line) => /: upgrad(ing|ed)\b/.test(line));
+      const folder = mkdtempSync(join(home, `${name}-`));
+      const expected = copyServedFolder(name, folder);
+      const [begin, end, ...more] = lines(await upgraded(folder, expected, async () => {}));
+      assert.match(begin, /: upgrading the store, which an earlier release has written \(format \d\)$/);
+      assert.match(end, /: upgraded; [\d,]+ records were read in \d+\.\d s$/);
+      assert.deepEqual(more, []);
+      assert.deepEqual(lines(await upgraded(folder, expected, async () => {})), []);
+      const none = mkdtempSync(join(home, 'new-'));
+      assert.deepEqual(lines(await upgraded(none, expected, async () => {})), []);
+    });
+
+    it(`shows the number of records on a terminal meanwhile: ${name}`, async () => {
+      const folder = mkdtempSync(join(home, `${name}-`));
+      copyServedFolder(name, folder);
+      const shell = testShell();
+      shell.stderr.isTTY = true;
+      const store = levelStore(folder, { reserve: 0, onWarning: () => {} });
+      const { read } = store;
+      const progress = new UpgradeProgress(store, shell);
+      await store.open();
+      await checkFormat(store);
+      await store.read(Buffer.of(0), Buffer.of(0xff), 1_000);
+      progress.finish();
+      await store.close();
+      const [begin, bar, end] = shell
+        .err()
+        .split('\r')
+        .map((part) => part.trim());
+      assert.match(begin, /upgrading the store/);
+      assert.match(bar, /^upgrade: [\d,]+ records$/);
+      assert.equal(end, '');
+      assert.equal(store.read, read, 'reads are no longer followed');
     });
   }
 });

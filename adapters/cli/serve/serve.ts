@@ -35,6 +35,7 @@ import type { ConfiguredAuthSource } from './sources.ts';
 import { type ServedPlugins, servePlugins, streamTypes } from './streams-parts.ts';
 import { followStreams, logStreams } from './streams-port.ts';
 import { protobufOf } from './streams-schemas.ts';
+import { UpgradeProgress } from './upgrade.ts';
 import { beginWebhooks } from './webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
@@ -74,6 +75,7 @@ interfaces and of the console.`,
     const endCollecting = shell.collectWhenIdle();
     let http: ServedHttp | undefined;
     let ofPlugins: ServedPlugins | undefined;
+    let upgrade: UpgradeProgress | undefined;
     try {
       const settings = await readServeSettings(args, shell);
       const { broker, store, streams } = await prepare(settings, shell);
@@ -91,7 +93,9 @@ interfaces and of the console.`,
       await beginWebhooks(broker, settings.webhooks);
       await beginBridges(broker, settings.bridges);
       const completeTrace = await startTrace(broker, settings.own, shell);
+      upgrade = store && new UpgradeProgress(store, shell);
       await broker.start();
+      upgrade?.finish();
       reportOverrides(broker, shell, settings.optionPlace);
       warnOfOverrides(broker, settings.listeners, shell);
       await openOptional(settings.listeners, broker, opened, { shell, open });
@@ -111,6 +115,7 @@ interfaces and of the console.`,
       await completeTrace();
       return end.code;
     } finally {
+      upgrade?.end();
       http?.end();
       ofPlugins?.plugins?.close();
       release();
