@@ -314,6 +314,25 @@ describe('schemas', () => {
       ]);
     });
 
+  it('drops a retained message about which a schema does not decide in time, and delivers newer ones', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await createTestBroker({ store, leaks: 'ignore' });
+      await kit.broker.publish('r', '1', { retain: true });
+    }
+    const never = standard((value) => (value === 1 ? new Promise<Result<unknown>>(() => {}) : { value }));
+    await using kit = await kitWith({ r: never }, { store });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push((error as { readonly code?: string }).code ?? ''));
+    const got: unknown[] = [];
+    kit.broker.subscribe('r', ({ value }) => got.push(value));
+    await kit.broker.publish('r', '2');
+    await kit.clock.advance('1s');
+    assert.deepEqual(got, []);
+    await kit.clock.advance('10s');
+    assert.deepEqual([got, errors], [[2], ['HOOK_TIMEOUT']]);
+  });
+
   it('accepts the answer of a promise of another library, and one that throws', async () => {
     const thenable = (value: unknown) =>
       ({
@@ -544,6 +563,12 @@ describe('schemas', () => {
     refuses({ a: { schema: kelvin, decode: 'xml' } });
     refuses({ a: { schema: kelvin, decoder: 'text' } }, 'OPTION_UNKNOWN');
     refuses({ a: { '~standard': { version: 2, validate: () => ({}) } } });
+    for (const given of [Promise.resolve({}), new Map(), new (class Parser {})()]) {
+      refuses({ a: given });
+      refuses({ a: { schema: given } });
+    }
+    for (const given of [Object.create(null), runInNewContext('({ type: "string" })')])
+      createBroker({ schemas: { a: given } });
     refuses({ a: { decode: 'text' } });
     refuses({ a: { Schema: { type: 'string' }, decode: 'text' } }, 'OPTION_UNKNOWN');
     for (const filter of ['$SYS/#', '$SYS', '$delayed/5/a', '$delayed/#', '$queue/a'])

@@ -122,13 +122,19 @@ function isSchema(given: unknown): given is PayloadSchema {
   return typeof given === 'function' || (typeof given === 'object' && given !== null && !Array.isArray(given));
 }
 
+/** False for a promise, or a schema of another library, which would accept every payload as a JSON Schema. Objects of any realm are plain. */
+function isPlain(schema: object): boolean {
+  const prototype = Object.getPrototypeOf(schema);
+  return typeof schema !== 'function' && (prototype === null || Object.getPrototypeOf(prototype) === null);
+}
+
 function isStandard(given: PayloadSchema): given is StandardSchema {
   return '~standard' in given;
 }
 
 function schemaOf(filter: string, schema: PayloadSchema, decode: Decoding, field: string): TopicSchema {
   if (!isStandard(schema)) {
-    if (typeof schema === 'function') throw invalid(field, schema);
+    if (!isPlain(schema)) throw invalid(field, schema);
     checkJsonSchema(schema, field);
     return new JsonSchema(filter, decode, schema);
   }

@@ -90,7 +90,6 @@ export class AppSubscriptions {
    */
   #deliverRetainedTo(subscriber: HandlerSubscriber, schemaFilter: string | undefined): void {
     const { retainer, access, services } = this.#engine;
-    const { work } = services;
     if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const found = retainer.messages
@@ -100,25 +99,17 @@ export class AppSubscriptions {
       );
     if (found.length === 0) return;
     const matching = schemaFilter === undefined ? found : this.#matching(found, schemaFilter);
-    if (isThenable(matching)) subscriber.hold();
-    else subscriber.queueRetained(matching);
-    work.begin();
-    // A promise, because test frameworks replace `queueMicrotask`.
-    const deliver = () => {
-      try {
-        subscriber.release();
-      } finally {
-        work.end();
-      }
-    };
-    const queue = (messages: Message[]) => {
-      if (isThenable(matching)) subscriber.queueRetained(messages);
-      deliver();
-    };
-    void Promise.resolve(matching).then(queue, (error: unknown) => {
-      services.failed(error, `a subscription to "${subscriber.filter}"`);
-      deliver();
-    });
+    if (!isThenable(matching)) {
+      subscriber.queueRetained(matching);
+      // A promise, because test frameworks replace `queueMicrotask`.
+      services.work.during(Promise.resolve().then(() => subscriber.release()));
+      return;
+    }
+    subscriber.hold();
+    matching
+      .then((messages) => subscriber.queueRetained(messages))
+      .catch((error: unknown) => services.failed(error, `a subscription to "${subscriber.filter}"`))
+      .finally(() => subscriber.release());
   }
 
   /** Views, with values, of the messages that match the schemas of their topics; the others are dropped. Synchronous if the schemas are. */
