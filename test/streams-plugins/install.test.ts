@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { VirtualClock } from '../../lib/testing/index.ts';
 import { functionModule, pluginsFixture } from '../support/plugins.ts';
 import { zip } from '../support/zip.ts';
 
@@ -62,8 +63,8 @@ describe('The script of an archive', () => {
   });
 
   it('undoes the installation if the script fails or takes too long, and ends the processes it has started', async () => {
-    const fixture = await pluginsFixture({ installTimeout: 300 });
-    const { plugins, archive, folder } = fixture;
+    const clock = new VirtualClock(); // no script takes too long, however slow the machine is
+    const { plugins, archive, folder } = await pluginsFixture({ installTimeout: 300 }, clock);
     const run = async (content: string) => {
       const file = archive('e.zip', MODULE, { name: 'install.sh', content }, { name: 'etc/x' });
       const error = await plugins.create('functions', { name: 'echo', file }).catch((reason: Error) => reason);
@@ -73,16 +74,23 @@ describe('The script of an archive', () => {
       assert.equal(existsSync(join(folder, 'streams/etc')), false);
       return (error as Error).message;
     };
+    const until = async (isTrue: () => boolean) => {
+      for (let i = 0; i < 10_000 && !isTrue(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
     assert.equal(await run('exit 3'), 'fail to install plugin: exit status 3; it has written nothing');
     assert.match(await run('echo no network; exit 1'), /^fail to install plugin: exit status 1; .*"no network"$/);
     assert.match(await run('seq 100000; exit 1'), /99999\\n100000"$/);
     const pid = join(folder, 'pid');
-    const late = await run(`sleep 1000 & echo $! > "${pid}"; echo waiting; wait`);
-    assert.equal(late, 'fail to install plugin: install.sh took longer than 300 ms; its output ends with "waiting"');
+    const late = run(`echo waiting; sleep 1000 & echo $! > "${pid}.part"; mv "${pid}.part" "${pid}"; wait`);
+    await until(() => existsSync(pid));
+    await clock.advance(300);
+    assert.equal(
+      await late,
+      'fail to install plugin: install.sh took longer than 300 ms; its output ends with "waiting"'
+    );
     const child = Number(readFileSync(pid, 'utf8'));
     const isAlive = () => existsSync(`/proc/${child}`) && !/\) Z /.test(readFileSync(`/proc/${child}/stat`, 'utf8'));
-    // a killed process ends when the system has a core for it
-    for (let i = 0; i < 2000 && isAlive(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => !isAlive()); // a killed process ends when the system has a core for it
     assert.equal(isAlive(), false);
   });
 

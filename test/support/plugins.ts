@@ -9,7 +9,7 @@ import {
   streamPlugins
 } from '../../adapters/streams-plugins/index.ts';
 import type { SinkType, SourceType, StreamFunction } from '../../lib/adapter.ts';
-import { StateError, systemClock } from '../../lib/index.ts';
+import { type Clock, StateError, systemClock } from '../../lib/index.ts';
 import { type ZipEntry, zip } from './zip.ts';
 
 /** Replaces the stream service, and keeps the definitions. */
@@ -87,18 +87,21 @@ process.once('exit', () => {
 });
 
 /** Create plugins in a new folder, which is removed when the process ends: libraries of it are in use until then. */
-export async function pluginsFixture(options: Partial<PluginOptions> = {}): Promise<PluginsFixture> {
+export async function pluginsFixture(
+  options: Partial<PluginOptions> = {},
+  clock: Clock = systemClock
+): Promise<PluginsFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
   folders.push(folder);
-  return openFixture(folder, options);
+  return openFixture(folder, options, clock);
 }
 
-async function openFixture(folder: string, options: Partial<PluginOptions>): Promise<PluginsFixture> {
+async function openFixture(folder: string, options: Partial<PluginOptions>, clock: Clock): Promise<PluginsFixture> {
   const streams = new FakeStreams();
   const failures: string[] = [];
   const host: PluginsHost = {
     version: '1.2.0',
-    clock: systemClock,
+    clock,
     streams,
     stop: async () => {},
     failed: (error, during) => void failures.push(`${during}: ${(error as Error).message}`)
@@ -113,7 +116,7 @@ async function openFixture(folder: string, options: Partial<PluginOptions>): Pro
     },
     reopen: (more = options) => {
       plugins.close();
-      return openFixture(folder, more);
+      return openFixture(folder, more, clock);
     }
   };
 }
