@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { JOINED, programOf, SOURCE_FLAGS } from './programs.ts';
@@ -18,6 +19,7 @@ interface Program {
  */
 export async function runPrograms(programs: readonly Program[], isComplete = false): Promise<Record<string, PageRun>> {
   const folder = mkdtempSync(join(JOINED, 'programs-'));
+  const work = mkdtempSync(join(tmpdir(), 'embermq-snippets-'));
   try {
     const files: Record<string, string[]> = {};
     for (const [at, { page, code }] of programs.entries()) {
@@ -31,11 +33,12 @@ export async function runPrograms(programs: readonly Program[], isComplete = fal
       ...SOURCE_FLAGS,
       programOf('test/support/run-snippets.ts'),
       list,
+      work,
       ...(isComplete ? ['--complete'] : [])
     ];
     const { stdout } = await promisify(execFile)(process.execPath, flags, { timeout: 200_000 });
     return JSON.parse(stdout) as Record<string, PageRun>;
   } finally {
-    rmSync(folder, { recursive: true });
+    for (const one of [folder, work]) rmSync(one, { recursive: true });
   }
 }

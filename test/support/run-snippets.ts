@@ -1,9 +1,9 @@
-// Runs the programs of pages, and prints a JSON object with the output of each of them, by page. The argument is a file with a JSON object:
-// the paths of the programs of each page. The programs of one page run one after the other in a separate working directory. The ports that
-// they name are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others. With `--complete`,
-// a program fails if it prints to standard error, emits a warning, or leaves something open that would keep its process running.
+// Runs the programs of pages, and prints a JSON object with the output of each of them, by page. The first argument is a file with a JSON
+// object: the paths of the programs of each page. The second one is a folder for their working directories, which the caller removes. The
+// programs of one page run one after the other in a separate working directory. The ports that they name are replaced by free ones, the same
+// in all programs of a page. A program that fails ends its page, not the others. With `--complete`, a program fails if it prints to standard
+// error, emits a warning, or leaves something open that would keep its process running.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
@@ -50,7 +50,7 @@ process.stdout.write(JSON.stringify(runs), () => process.exit(0));
 async function runAll(files: readonly string[]): Promise<void> {
   const free = new Map<string, string>();
   const { outputs } = run;
-  process.chdir(mkdtempSync(join(tmpdir(), 'embermq-snippets-')));
+  process.chdir(mkdtempSync(join(process.argv[3], 'page-')));
   for (const file of files) {
     const code = await withFreePorts(readFileSync(file, 'utf8'), free);
     const program = await transform(code, { loader: 'ts', target: 'node20' });
