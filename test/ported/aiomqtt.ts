@@ -1,4 +1,4 @@
-// aiomqtt 2 from PyPI: the tests of its own source package, and its flows with each version of MQTT.
+// aiomqtt 2 from PyPI: the tests in its source package, and flows with each version of MQTT.
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ let python: Python;
 let stage: Stage;
 
 /**
- * Its test that a broker can fail: the client waits for its own QoS 2 message after the exchange as a publisher has ended. A broker may pass on a message
+ * The test that fails with some brokers: the client waits for its QoS 2 message after the exchange as a publisher has ended. A broker may pass on a message
  * when it receives PUBLISH, as this one does, and not only after PUBREL: then the message has arrived before the test waits for it.
  */
 const EXPECTS_LATE_MESSAGE = 'test_messages_view_len';

@@ -9,7 +9,7 @@ const NOTICED_AFTER_MS = 30;
 const TYPES = { publish: 3, puback: 4, pubrec: 5, pubrel: 6, pubcomp: 7 } as const;
 
 /** The packet at which a connection ends. */
-export interface Cut {
+interface Cut {
   readonly from: 'client' | 'broker';
   readonly type: keyof typeof TYPES;
   /** 1 is the first packet of this type on the connection. */

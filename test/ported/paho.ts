@@ -1,4 +1,4 @@
-// paho-mqtt 2 from PyPI: the tests of its own source package for MQTT 5, and its flows with each version of MQTT.
+// paho-mqtt 2 from PyPI: the tests in its source package for MQTT 5, and flows with each version of MQTT.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { describeFlows, type Flows, runFlow } from './flows.ts';

@@ -52,7 +52,7 @@ export function sourceOf({ program, versions }: Python, name: string): string {
 
 const PIP = ['-m', 'pip', '--quiet', '--disable-pip-version-check'];
 
-/** How a program of Python is run. */
+/** Options for running a program of Python. */
 interface RunOptions {
   readonly cwd?: string;
   /** Called with each line of its standard output. A string that it returns is written to the standard input. */
