@@ -1,0 +1,72 @@
+// Programs of other projects in separate processes, whose log tells what they have done.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+interface ProcessOptions {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A process and the lines that it has printed. */
+export class LoggedProcess implements AsyncDisposable {
+  readonly lines: string[] = [];
+  readonly #child: ChildProcess;
+  readonly #waiting = new Set<() => void>();
+  readonly #closed: Promise<unknown>;
+
+  /** @param env variables in addition to those of this process */
+  constructor(command: string, args: readonly string[], { cwd, env = {} }: ProcessOptions) {
+    const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...inherited } = process.env;
+    this.#child = spawn(command, args, { cwd, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#closed = once(this.#child, 'close');
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      createInterface(stream as NonNullable<typeof stream>).on('line', (line) => {
+        this.lines.push(line);
+        for (const look of this.#waiting) look();
+      });
+  }
+
+  /**
+   * Resolves with the first line that contains a text.
+   * @param from the number of lines to ignore
+   * @throws Error with the log if the process ends before, or after a minute
+   */
+  logged(text: string, from = 0): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const fail = (why: string) => {
+        finish();
+        reject(new Error(`${why}: no line contains "${text}":\n${this.lines.join('\n')}`));
+      };
+      const timer = setTimeout(fail, 60_000, 'after a minute');
+      const look = () => {
+        const line = this.lines.slice(from).find((line) => line.includes(text));
+        if (line === undefined) return;
+        finish();
+        resolve(line);
+      };
+      const finish = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(look);
+      };
+      this.#waiting.add(look);
+      look();
+      void this.#closed.then(() => this.#waiting.has(look) && fail('the process has ended'));
+    });
+  }
+
+  /** Ends the process and waits until it has ended. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill(signal);
+    await this.#closed;
+  }
+
+  /** Resolves when the process has ended on its own. */
+  async ended(): Promise<void> {
+    await this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.end('SIGKILL');
+  }
+}
