@@ -39,8 +39,9 @@ export interface Row {
    * The additional configuration of embermq: an authorizePublish hook whose answers may be cached, a listener on topics
    * without messages, 1,000 access rules, the last of which allows everything, 1,000 users with passwords, the
    * management interface, which another process polls for lists and counters once a second, or a webhook to a server
-   * that is down, for topics without messages or for all messages. With `serve`, the command `embermq serve` is
-   * measured, without its HTTP ports; `serve-tls` and `serve-ws`: over TLS and WebSocket.
+   * that is down, for topics without messages or for all messages; a schema for topics without messages or for all
+   * messages, the option `sparkplug`, or a handler of requests on topics without messages. With `serve`, the command
+   * `embermq serve` is measured, without its HTTP ports; `serve-tls` and `serve-ws`: over TLS and WebSocket.
    */
   readonly observer?: Observer;
   /** A second broker of the same kind, to which the first one forwards all messages; subscribers connect there. */
@@ -229,8 +230,9 @@ const ROWS_BRIDGED: readonly Row[] = ([1, 10] as const).map((publishers) => ({
   isBridged: true
 }));
 
-/** Rows with a hook, a listener or 1,000 access rules, which leave QoS 0 messages on the fast path. */
-const ROWS_OBSERVED: readonly Row[] = (['hook', 'listener', 'rules'] as const).flatMap((observer) =>
+/** Features that leave QoS 0 messages on the fast path, except for `schemas-all`. */
+const OBSERVERS = ['hook', 'listener', 'rules', 'schemas', 'schemas-all', 'sparkplug', 'respond'] as const;
+const ROWS_OBSERVED: readonly Row[] = OBSERVERS.flatMap((observer) =>
   ROWS_V4.filter(({ name }) => /^pairs100 q0 64B/.test(name)).map((same) => ({
     ...same,
     name: `${same.name} ${observer}`,

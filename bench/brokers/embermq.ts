@@ -20,7 +20,7 @@ import { type Observer, program } from '../support/brokers.ts';
  * default turned on, but with limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto,
  * because fan-in at QoS 1 has 2,000 messages for one subscriber in flight.
  *
- * `observer` adds a hook, a listener, access rules or users, as `Row.observer` says. The password file is in `folder`.
+ * `observer` adds a hook, a listener, access rules, users or an option, as `Row.observer` says. The password file is in `folder`.
  *
  * node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store] [FOLDER for a CPU
  * profile, from the start of listening until SIGTERM]
@@ -36,6 +36,8 @@ const {
   folder?: string;
   farPort?: number;
 };
+// a schema that accepts every payload, so that the row shows the cost of calling a schema
+const BYTES = { '~standard': { version: 1, vendor: 'bench', validate: (value: unknown) => ({ value }) } } as const;
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -45,6 +47,7 @@ const options: BrokerOptions = {
   awaitRelTimeout: '5m',
   sysInterval: '10s',
   sysHeartbeat: '5s',
+  ...featureOptions(),
   ...(durability === 'none' ? {} : { store: levelStore(folder, { durability: durability as 'process' | 'power' }) }),
   ...settings
 };
@@ -60,6 +63,7 @@ if (observer === 'rules') {
 }
 if (observer === 'users') await broker.access.create(passwordFile({ file: await writeUsers(join(scratch, 'users')) }));
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
+if (observer === 'respond') broker.respond('calls/#', () => 'answer');
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
 if (farPort !== undefined) forwardTo(farPort);
@@ -68,6 +72,20 @@ if (observer === 'webhook') await hookToNothing('events/#');
 if (observer === 'webhook-all') await hookToNothing('#');
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
+
+/** The option of a feature that is measured. */
+function featureOptions(): BrokerOptions {
+  switch (observer) {
+    case 'schemas':
+      return { schemas: { 'readings/#': { type: 'object', properties: { t: { type: 'number' } } } } };
+    case 'schemas-all':
+      return { schemas: { '#': { schema: BYTES, decode: 'bytes' } } };
+    case 'sparkplug':
+      return { sparkplug: { ndeathTimestamp: true } };
+    default:
+      return {};
+  }
+}
 
 /** Forward all messages. The queue has no limit, like that of mosquitto here. */
 function forwardTo(far: number): void {

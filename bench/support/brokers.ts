@@ -16,6 +16,10 @@ export type Observer =
   | 'rest'
   | 'webhook'
   | 'webhook-all'
+  | 'schemas'
+  | 'schemas-all'
+  | 'sparkplug'
+  | 'respond'
   | 'serve'
   | 'serve-tls'
   | 'serve-ws';
