@@ -1,5 +1,4 @@
-import { median, type Sample, valuesOf } from './report.ts';
-import type { BrokerName } from './support/brokers.ts';
+import type { Compared } from './comparison.ts';
 
 /** A group of bars: a row of the benchmark, and its label for readers. */
 interface Group {
@@ -15,23 +14,25 @@ const GROUPS: readonly Group[] = [
   { row: 'pairs500 q0 64B w1', title: 'QoS 0, one message at a time' },
   { row: 'pairs100 q1 64B w20 durable', title: 'QoS 1, bursts of 20, kept on disk' }
 ];
-const COLORS: Readonly<Partial<Record<BrokerName, string>>> = {
+const COLORS: Readonly<Record<Compared, string>> = {
   embermq: '#d9480f',
   mosquitto: '#4c6ef5',
   aedes: '#868e96'
 };
-const KEY = 'cpuUs';
 const [WIDTH, LABEL, BAR, GAP, TOP] = [720, 90, 16, 34, 64];
 /** The width of the longest bar. */
 const ROOM = WIDTH - LABEL - 110;
 
+type CostOf = (row: string, broker: Compared) => number | undefined;
+
 /**
- * Draw the cost of a message as an SVG picture: CPU time of the broker, the median over repetitions, in one group of bars for each of a few
- * rows. Bars of a group have one scale, which begins at zero.
- * @returns undefined if no row of the picture was measured
+ * Draw the cost of a message as an SVG picture: CPU time of the broker, in one group of bars for each of a few rows. Bars of a group have one
+ * scale, which begins at zero.
+ * @param costOf microseconds; undefined if it was not measured
+ * @returns undefined if no row of the picture was measured with two brokers
  */
-export function chart(samples: readonly Sample[], caption: string): string | undefined {
-  const groups = GROUPS.map(({ row, title }) => ({ title, bars: barsOf(samples, row) })).filter(
+export function chart(costOf: CostOf, caption: string): string | undefined {
+  const groups = GROUPS.map(({ row, title }) => ({ title, bars: barsOf(costOf, row) })).filter(
     ({ bars }) => bars.length > 1
   );
   if (groups.length === 0) return undefined;
@@ -66,10 +67,11 @@ export function chart(samples: readonly Sample[], caption: string): string | und
 }
 
 /** The bars of a row: the measured brokers, ours first. */
-function barsOf(samples: readonly Sample[], row: string): { readonly broker: BrokerName; readonly us: number }[] {
-  return (Object.keys(COLORS) as BrokerName[])
-    .map((broker) => ({ broker, us: median(valuesOf(samples, { row, broker, key: KEY }).map(([, value]) => value)) }))
-    .filter(({ us }) => Number.isFinite(us));
+function barsOf(costOf: CostOf, row: string): { readonly broker: Compared; readonly us: number }[] {
+  return (Object.keys(COLORS) as Compared[]).flatMap((broker) => {
+    const us = costOf(row, broker);
+    return us === undefined ? [] : [{ broker, us }];
+  });
 }
 
 function text(x: number, y: number, content: string, attributes = ''): string {

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
-import { chart } from './chart.ts';
 import { markdown, type Sample, troubles } from './report.ts';
 import { ROWS, type Row, shortened } from './rows.ts';
 import { runForeign } from './streams-mqtt.ts';
@@ -18,9 +17,9 @@ const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
   --warm MS         duration of the load before the measurement (1000)
   --dur MS          duration of the measurement (2000)
   --peers DIR       folder whose node_modules contains aedes, and for its durable rows aedes-persistence-level and level
+                    (BENCH_PEERS, or this project)
   --set JSON        options that override those of the measured embermq, such as '{"maxInflight":128}'
   --out FILE        write the Markdown to FILE instead of standard output
-  --chart FILE      draw the cost of a message for a few rows as an SVG picture
   --json FILE       write every measurement to FILE as JSON
   --profile DIR     write a CPU profile of each embermq process to DIR and list the most expensive functions (slower; not for comparisons)
   --smoke           small sizes, only embermq, no tables; fails if a message is lost, duplicated or reordered
@@ -72,10 +71,9 @@ const { values: options, positionals } = parseArgs({
     reps: { type: 'string' },
     warm: { type: 'string', default: '1000' },
     dur: { type: 'string', default: '2000' },
-    peers: { type: 'string' },
+    peers: { type: 'string', default: process.env.BENCH_PEERS },
     set: { type: 'string' },
     out: { type: 'string' },
-    chart: { type: 'string' },
     json: { type: 'string' },
     profile: { type: 'string' },
     smoke: { type: 'boolean', default: false },
@@ -109,15 +107,13 @@ async function run(): Promise<void> {
   const { kinds, absent } = brokers();
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });
   // checked before an hour of measurements, whose results are written there
-  for (const file of [options.out, options.json, options.chart])
-    if (file !== undefined) mkdirSync(dirname(file), { recursive: true });
+  for (const file of [options.out, options.json]) if (file !== undefined) mkdirSync(dirname(file), { recursive: true });
   const profiles = new Map<string, string>();
   const samples = await measureAll(rows, kinds, profiles);
   const extras = new Map([...(await measureExtras(only)), ...profiles]);
   if (samples.length + extras.size === 0) throw new RangeError(`--only: no row has a name that matches ${only}`);
   if (options.json !== undefined)
     writeFileSync(options.json, samples.map((sample) => `${JSON.stringify(sample)}\n`).join(''));
-  if (options.chart !== undefined) draw(options.chart, samples, kinds);
   if (options.smoke) {
     judge(troubles({ rows, samples }), samples.length);
     return;
@@ -125,18 +121,6 @@ async function run(): Promise<void> {
   const text = markdown({ rows, samples, kinds, absent, notes: notes(), extras });
   if (options.out === undefined) console.log(text);
   else writeFileSync(options.out, text);
-}
-
-/** @throws Error if no row of the picture was measured */
-function draw(path: string, samples: readonly Sample[], kinds: readonly BrokerKind[]): void {
-  const peers = kinds.filter(({ name }) => name !== 'min' && name !== 'raw');
-  const versions = peers.map(({ name, version }) => `${name} ${version}`).join(', ');
-  const picture = chart(
-    samples,
-    `${versions}; Node ${process.versions.node}, ${new Date().toISOString().slice(0, 10)}`
-  );
-  if (picture === undefined) throw new Error('--chart: none of the rows in the picture was measured with two brokers');
-  writeFileSync(path, picture);
 }
 
 /** Measure a rule that was started elsewhere. */
