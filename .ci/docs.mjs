@@ -132,7 +132,9 @@ function writeApiReference() {
     .map((entry) => entry['embermq-source'])
     .filter((path) => path?.endsWith('.ts'));
   const typedoc = join(dirname(createRequire(import.meta.url).resolve('typedoc/package.json')), 'bin/typedoc');
-  run(process.execPath, [typedoc, '--options', 'typedoc.json', '--treatWarningsAsErrors', ...entries]);
+  const options = ['--options', 'typedoc.json', '--plugin', './.ci/site/api-texts.mjs', '--treatWarningsAsErrors'];
+  const outputs = ['--out', join(site, 'api'), '--json', join(work, 'api.json')]; // `.ci/site/check.mjs` reads the latter
+  run(process.execPath, [typedoc, ...options, ...outputs, ...entries]);
 }
 
 function writeOpenApiViewer() {

@@ -1,11 +1,12 @@
-// Looks at the built site in a browser, Debian's chromium: pages without errors, the search, and pictures of a page in light and dark in
-// `.cache/site-build/pictures`. `node .ci/site/check.mjs`, after `npm run docs`
+// Looks at the built site in a browser, Debian's chromium: pages without errors, the search, the texts of the API reference, and pictures of pages in
+// light and dark in `.cache/site-build/pictures`. `node .ci/site/check.mjs`, after `npm run docs`
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
+import { ReflectionKind } from 'typedoc';
 import { SHELVES } from './shelves.mjs';
 
 const root = join(import.meta.dirname, '../..');
@@ -33,6 +34,12 @@ const QUESTIONS = [
   ['home assistant', '/do/home-assistant'],
   ['nginx websocket', '/do/nginx'],
   ['kubernetes probes', '/do/kubernetes']
+];
+
+/** Members that a table describes: the page of the API reference, the name, and a part of its text. */
+const DESCRIBED = [
+  ['interfaces/lib.BrokerOptions', 'maxConnections', 'Maximum number of connections of all listeners together.'],
+  ['interfaces/lib.BrokerEvents', 'client.connected', 'A successful CONNACK has been sent']
 ];
 
 const server = createServer((request, response) => {
@@ -89,14 +96,49 @@ try {
         path: join(pictures, `${path.replace(/^\/|\.html$/g, '').replaceAll('/', '-') || 'home'}-${colorScheme}.png`)
       });
     }
-    if (colorScheme === 'light') await search(page);
+    if (colorScheme === 'light') {
+      await search(page);
+      for (const described of DESCRIBED) await describes(page, ...described);
+    }
     await page.close();
   }
 } finally {
   await browser.close();
   server.close();
 }
+const { all, without } = members();
+process.stdout.write(`API reference: ${without.length} of ${all} members have no text\n`);
+faults.push(...without.map((name) => `${name} has no text in the API reference`));
 assert.deepEqual(faults, []);
+
+/** The members of the API reference, and the names of those without a text. */
+function members() {
+  const { Accessor, EnumMember, Method, Property } = ReflectionKind;
+  const without = [];
+  let all = 0;
+  const visit = ({ name, kind, comment, signatures = [], getSignature, type, children }, parent) => {
+    const path = parent === undefined ? name : `${parent}.${name}`;
+    if (kind & (Accessor | EnumMember | Method | Property)) {
+      const ofFunction = type?.declaration?.signatures ?? [];
+      const comments = [comment, getSignature?.comment, ...[...signatures, ...ofFunction].map((each) => each.comment)];
+      all++;
+      if (!comments.some((each) => each?.summary.length > 0 || each?.blockTags?.length > 0)) without.push(path);
+    }
+    for (const child of children ?? type?.declaration?.children ?? []) visit(child, path);
+  };
+  for (const module of JSON.parse(readFileSync(join(site, '../site-build/api.json'), 'utf8')).children) visit(module);
+  return { all, without };
+}
+
+/** Checks that a page of the API reference shows the text of a member. */
+async function describes(page, path, member, text) {
+  await page.goto(`${origin}/api/${path}.html`, { waitUntil: 'networkidle' });
+  const shown = await page
+    .locator('.tsd-member', { has: page.locator(`[id="${member.toLowerCase().replaceAll('.', '')}"]`) })
+    .allInnerTexts();
+  if (!shown.some((each) => each.includes(text)))
+    faults.push(`${path} shows at ${member}: ${shown.join(' ') || 'nothing'}`);
+}
 
 /** Asks the questions in the search of the site. */
 async function search(page) {

@@ -100,7 +100,7 @@ export interface ContextFunction extends FunctionBase {
 
 /** The state of one aggregation. The argument arrays are reused: an accumulator may store values, but not the array. */
 export interface Accumulator {
-  /** @param tuple the row of the values, for `collect(*)` */
+  /** Add the arguments of one row. @param tuple the row of the values, for `collect(*)` */
   add(args: readonly StreamValue[], tuple: Tuple): void;
   /** Remove the values that were added first. Accumulators of `makeSliding` support this. */
   remove?(args: readonly StreamValue[], tuple: Tuple): void;
