@@ -329,10 +329,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
         this.#announce('disconnect/clients', client.id);
       },
       subscribe: (client, subscriptions) => this.#subscribeFor(client, subscriptions),
-      unsubscribed: (client, filters) => {
-        this.emit('unsubscribe', filters, client);
-        this.#announce('new/unsubscribes', JSON.stringify({ clientId: client.id, subs: filters }));
-      }
+      unsubscribed: (client, filters) => this.#unsubscribed(client, filters)
     };
   }
 
@@ -346,13 +343,19 @@ export class Aedes extends EventEmitter<AedesEvents> {
         this.emit(event as 'closed', ...(args as [])),
       listenerCount: (event: keyof AedesEvents) => this.listenerCount(event),
       clientOf: (clientId: string): Client | undefined => this.clients[clientId],
-      subscribed: (client: Client, subscriptions: Subscription[]) => this.#subscribed(client, subscriptions)
+      subscribed: (client: Client, subscriptions: Subscription[]) => this.#subscribed(client, subscriptions),
+      unsubscribed: (client: Client, filters: string[]) => this.#unsubscribed(client, filters)
     };
   }
 
   #subscribed(client: Client, subs: Subscription[]): void {
     this.emit('subscribe', subs, client);
     this.#announce('new/subscribes', JSON.stringify({ clientId: client.id, subs }));
+  }
+
+  #unsubscribed(client: Client, subs: string[]): void {
+    this.emit('unsubscribe', subs, client);
+    this.#announce('new/unsubscribes', JSON.stringify({ clientId: client.id, subs }));
   }
 
   /** Subscribe on behalf of a client. @throws the error of `authorizeSubscribe`, which also closes the connection */

@@ -36,7 +36,12 @@ export interface ClientHost {
 /** The argument of `client.subscribe`: one or several topic filters with their options, or a SUBSCRIBE. */
 export type SubscribeInput = Subscriptions | Subscription | readonly Subscription[] | SubscribePacket;
 /** The argument of `client.unsubscribe`: one or several topic filters, or an UNSUBSCRIBE. */
-export type UnsubscribeInput = Subscriptions | Subscription | readonly (Subscription | string)[] | UnsubscribePacket;
+export type UnsubscribeInput =
+  | string
+  | Subscriptions
+  | Subscription
+  | readonly (Subscription | string)[]
+  | UnsubscribePacket;
 
 /** A connection and its client. */
 export class Client extends EventEmitter<ClientEvents> {
@@ -63,7 +68,6 @@ export class Client extends EventEmitter<ClientEvents> {
   /** Called when the connection has closed. */
   readonly #closing = new Set<() => void>();
   readonly #filters = new Set<string>();
-  #unsubscribing: string[] | undefined;
 
   /** @internal */
   constructor(host: ClientHost, conn: Connection, req: UpgradeRequest | undefined) {
@@ -118,6 +122,12 @@ export class Client extends EventEmitter<ClientEvents> {
   /** The broker of embermq that serves this client. */
   get broker(): Broker {
     return this.#host.broker;
+  }
+
+  /** The subscriptions of the session by topic filter; empty while the client is not connected. */
+  get subscriptions(): Readonly<Record<string, Pick<Subscription, 'qos'>>> {
+    const known = this.#isRegistered && !this.#hasEnded ? [...this.#session.subscriptions()] : [];
+    return Object.fromEntries(known.map(({ filter, qos }) => [filter, { qos }]));
   }
 
   /** Send a packet to this client, whether or not it has a subscription. @param callback called when it is sent or queued */
@@ -221,20 +231,6 @@ export class Client extends EventEmitter<ClientEvents> {
     else this.#filters.delete(filter);
   }
 
-  /** Called when the client unsubscribes. All filters that arrive in one turn are reported together. @internal */
-  unsubscribing(filter: string): void {
-    if (this.#unsubscribing !== undefined) {
-      this.#unsubscribing.push(filter);
-      return;
-    }
-    const filters = [filter];
-    this.#unsubscribing = filters;
-    queueMicrotask(() => {
-      this.#unsubscribing = undefined;
-      this.#host.unsubscribed(this, filters);
-    });
-  }
-
   /** Called when the broker closes the connection because of an error. @internal */
   closedFor(error: Error): void {
     if (!this.#closed) this.#report(error);
@@ -250,8 +246,8 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#will = null;
     this.#stopConnectTimer();
     if (this.#isRegistered) {
-      if (this.#clean && this.#filters.size > 0) this.#host.unsubscribed(this, [...this.#filters]);
       this.#host.unregistered(this);
+      if (this.#clean && this.#filters.size > 0) this.#host.unsubscribed(this, [...this.#filters]);
     }
     const callbacks = [...this.#closing];
     this.#closing.clear();
@@ -331,6 +327,7 @@ function clockOf({ broker }: ClientHost): Clock {
 }
 
 function filtersOf(given: UnsubscribeInput): string[] {
+  if (typeof given === 'string') return [given];
   if ('unsubscriptions' in given) return [...given.unsubscriptions];
   const list = 'subscriptions' in given ? given.subscriptions : [given].flat();
   return (list as readonly (Subscription | string)[]).map((entry) => (typeof entry === 'string' ? entry : entry.topic));

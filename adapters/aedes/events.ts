@@ -1,3 +1,5 @@
+// The events of Aedes, emitted at the events of the broker. Handlers and listeners get packets in the form of Aedes, which are made only if there is one.
+
 import { isCausedByPeer } from '../../lib/adapter.ts';
 import { type Broker, DISCONNECT_REASONS, type DisconnectReason, type Message } from '../../lib/index.ts';
 import { asError, ask } from './ask.ts';
@@ -26,6 +28,8 @@ interface EventsHost extends PacketNumbers, Pick<Handlers, 'published'> {
   clientOf(clientId: string): Client | undefined;
   /** Called when a client has subscribed. */
   subscribed(client: Client, subscriptions: Subscription[]): void;
+  /** Called when a client has unsubscribed. */
+  unsubscribed(client: Client, filters: string[]): void;
 }
 
 /** Reasons for which a connection ends without an error. */
@@ -53,6 +57,8 @@ export class EventRelay {
   readonly #hooks: HandlerHooks;
   readonly #backpressure: Backpressure;
   #hearsAcks = false;
+  /** The topic filters that clients have unsubscribed from in this turn. */
+  readonly #unsubscribing = new Map<Client, string[]>();
 
   constructor(host: EventsHost, links: ClientLinks, hooks: HandlerHooks, backpressure: Backpressure) {
     this.#host = host;
@@ -90,6 +96,7 @@ export class EventRelay {
         client.register();
         return;
       }
+      if (client.closed) return; // by `preConnect`
       this.#host.emit('connackSent', connackOf(reasonCode, false, info.protocolVersion), client);
       client.refusalSent(refusalOf(reasonCode)?.about ?? 'the client is refused');
     });
@@ -138,7 +145,7 @@ export class EventRelay {
     const { broker } = this.#host;
     broker.on('client.suback', ({ client: info, results }) => {
       const client = this.#links.of(info);
-      if (client === undefined) return;
+      if (client === undefined || client.closed) return; // closed: `authorizeSubscribe` has answered with an error
       const last = new Map<string, Subscription>();
       for (const { filter, grantedFilter = filter, options, reasonCode } of results) {
         const subscription = subscriptionOf(grantedFilter, options, info.protocolVersion === 5);
@@ -149,7 +156,25 @@ export class EventRelay {
     });
     broker.on('session.subscribed', ({ client, filter }) => this.#links.of(client)?.noteSubscription(filter, true));
     broker.on('session.unsubscribed', ({ client, filter }) => this.#links.of(client)?.noteSubscription(filter, false));
-    broker.on('client.unsubscribe', ({ client, filter }) => this.#links.of(client)?.unsubscribing(filter));
+    broker.on('client.unsubscribe', ({ client: info, filter }) => {
+      const client = this.#links.of(info);
+      if (client !== undefined) this.#unsubscribed(client, filter);
+    });
+  }
+
+  /** Report all filters that arrive in one turn together. */
+  #unsubscribed(client: Client, filter: string): void {
+    const filters = this.#unsubscribing.get(client);
+    if (filters !== undefined) {
+      filters.push(filter);
+      return;
+    }
+    const begun = [filter];
+    this.#unsubscribing.set(client, begun);
+    queueMicrotask(() => {
+      this.#unsubscribing.delete(client);
+      this.#host.unsubscribed(client, begun);
+    });
   }
 
   /** Call `published` and emit `publish`, after the message was delivered. */

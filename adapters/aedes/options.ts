@@ -62,7 +62,7 @@ export function readOptions(given: AedesOptions): Settings {
       delayedPublish: false,
       maxPacketSize: 268_435_460,
       maxRetainedPayloadSize: 0,
-      ...(persistence === undefined ? {} : { store: persistence }),
+      ...(persistence ? { store: persistence } : {}),
       ...given.embermq
     }
   };

@@ -35,17 +35,19 @@ for (const implementation of IMPLEMENTATIONS) {
       await connected;
     });
 
-    it('emits clientDisconnect when a client disconnects, after its subscriptions are reported', async () => {
+    it('emits clientDisconnect when a client disconnects, and then unsubscribe for its subscriptions', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       await client.subscribeAsync('a');
       const seen: unknown[] = [];
+      fixture.aedes.on('clientDisconnect', ({ id, connected, closed }) =>
+        seen.push([id, connected, closed, fixture.aedes.connectedClients])
+      );
       fixture.aedes.on('unsubscribe', (filters) => seen.push(filters));
-      const gone = fixture.next('clientDisconnect');
+      const reported = fixture.next('unsubscribe');
       client.end();
-      const [{ id, connected, closed }] = await gone;
-      seen.push([id, connected, closed, fixture.aedes.connectedClients]);
-      assert.deepEqual(seen, [['a'], ['device', false, true, 0]]);
+      await reported;
+      assert.deepEqual(seen, [['device', false, true, 0], ['a']]);
     });
 
     it('emits clientDisconnect before client when a connection takes over the client id', async () => {
@@ -236,6 +238,34 @@ for (const implementation of IMPLEMENTATIONS) {
         client.unsubscribe({ unsubscriptions: ['commands/device'], cmd: 'unsubscribe' }, callback)
       );
       assert.deepEqual((await unsubscribed)[0], ['commands/device']);
+    });
+
+    it('unsubscribes from one topic filter, and from several', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const { device, client } = await ready(fixture);
+      await device.subscribeAsync(['a', 'b', 'c']);
+      for (const filters of ['a', ['b', 'c']]) {
+        const unsubscribed = fixture.next('unsubscribe');
+        await called((callback) => client.unsubscribe(filters as string, callback));
+        await unsubscribed;
+      }
+      assert.deepEqual(Object.keys(client.subscriptions), []);
+    });
+
+    it('lists the subscriptions of its session, also after it has connected again', async () => {
+      await using fixture = await Fixture.start(implementation);
+      const first = await ready(fixture, { clean: false });
+      assert.deepEqual(Object.keys(first.client.subscriptions), []);
+      await first.device.subscribeAsync({ 'a/#': { qos: 1 }, b: { qos: 0 } });
+      const shown = ({ client }: typeof first) =>
+        Object.entries(client.subscriptions).map(([key, { qos }]) => [key, qos]);
+      const expected = [
+        ['a/#', 1],
+        ['b', 0]
+      ];
+      assert.deepEqual(shown(first), expected);
+      await first.device.endAsync();
+      assert.deepEqual(shown(await ready(fixture, { clean: false })), expected);
     });
 
     it('closes its connection, and its will is published', async () => {

@@ -61,10 +61,13 @@ for (const implementation of IMPLEMENTATIONS) {
         preConnect: (_client, _packet, callback) => callback(new Error('go away'), false)
       });
       const failed = fixture.next('connectionError');
+      const sent: unknown[] = [];
+      fixture.aedes.on('connackSent', (packet) => sent.push(packet));
       await assert.rejects(fixture.connect());
       const [client, error] = await failed;
       assert.equal(client.id, null);
       assert.equal(error.message, 'go away');
+      assert.deepEqual(sent, []);
     });
 
     it('receives the stream and its address', async () => {
@@ -212,8 +215,13 @@ for (const implementation of IMPLEMENTATIONS) {
       });
       const client = await fixture.connect();
       const failed = fixture.next('clientError');
+      const gone = fixture.next('clientDisconnect');
+      const subscribed: unknown[] = [];
+      fixture.aedes.on('subscribe', (subscriptions) => subscribed.push(subscriptions));
       client.subscribe('secret', () => undefined);
       assert.equal((await failed)[1].message, 'not secret');
+      await gone;
+      assert.deepEqual(subscribed, []);
     });
 
     it('refuses one topic filter with null, and grants the others', async () => {

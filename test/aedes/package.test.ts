@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import { createRequire } from 'node:module';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import mqtt from 'mqtt';
@@ -142,6 +143,17 @@ describe('The package embermq-aedes', () => {
       message: /levelStore/
     });
     for (const broker of brokers) await closing(broker);
+  });
+
+  it('sets client.broker to the Aedes broker, and client.connDetails to what the server has found', async () => {
+    for (const broker of [aedes(), await aedes.Aedes.createBroker()]) {
+      for (const request of [undefined, {}, { connDetails: { ipAddress: '192.0.2.1' } }]) {
+        const client = broker.handle(new PassThrough(), request as never) as unknown as Record<string, unknown>;
+        assert.equal(client.broker, broker);
+        assert.deepEqual(client.connDetails, request === undefined ? null : request.connDetails);
+      }
+      await closing(broker);
+    }
   });
 
   it('emits an error if the broker cannot start', async () => {

@@ -90,6 +90,12 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual(topics, ['publish a/1 x true', 'publish a/2 y false']);
     });
 
+    it('takes null for options that name modules as if they were absent', async () => {
+      const aedes = await implementation.Aedes.createBroker({ mq: null, persistence: null } as unknown as AedesOptions);
+      await called((callback) => aedes.publish({ topic: 'a' }, callback));
+      await closing(aedes);
+    });
+
     it('refuses topics with too many levels', async () => {
       await using fixture = await Fixture.start(implementation, { maxTopicLevels: 3 });
       const { aedes } = fixture;

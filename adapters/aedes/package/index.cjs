@@ -22,15 +22,15 @@ function withoutMemoryModules(options = {}) {
   return kept;
 }
 
-/** The class of both generations. Clients have the details that `aedes-server-factory` reads from their connection. */
+/** The class of both generations. Clients have the details that `aedes-server-factory` reads from their connection, and this object as their broker. */
 class Shared extends Modern {
   constructor(options) {
     super(withoutMemoryModules(options));
     const { handle } = this;
     this.handle = (stream, request) => {
       const client = handle(stream, request);
-      client.connDetails = request?.connDetails ?? null;
-      return client;
+      client.connDetails = request ? request.connDetails : null;
+      return Object.defineProperty(client, 'broker', { value: this });
     };
   }
 }
