@@ -102,6 +102,47 @@ describe('options of serve', () => {
     });
   });
 
+  it('trusts HTTP proxies of --trusted-proxies at WebSocket and HTTP ports, unless these have their own', async () => {
+    const flags = ['--trusted-proxies', '10.0.0.0/8, 127.0.0.1', '--proxy-header', 'forwarded'];
+    const outlined = ({ listeners, management, streamsApi, dashboard }: Awaited<ReturnType<typeof read>>) => [
+      ...listeners
+        .filter(({ http }) => http === undefined)
+        .map(({ label, transport: { common, webSocket } }) => [
+          label,
+          common.trustedProxies.trusts('10.1.2.3'),
+          webSocket?.proxyHeader
+        ]),
+      ...[management, streamsApi, dashboard].map(({ options }) => [options.trustedProxies, options.proxyHeader])
+    ];
+    const proxies = [['10.0.0.0/8', '127.0.0.1'], 'forwarded'];
+    assert.deepEqual(outlined(await read(['--port', '0', ...flags])), [
+      ['mqtt', false, undefined],
+      ['ws', true, 'forwarded'],
+      proxies,
+      proxies,
+      proxies
+    ]);
+    const none = [undefined, undefined];
+    assert.deepEqual(outlined(await read(['--port', '0'])).slice(1), [
+      ['ws', false, 'x-forwarded-for'],
+      none,
+      none,
+      none
+    ]);
+    const file = { trustedProxies: '10.0.0.1', management: { trustedProxies: '10.0.0.2' } };
+    const own = await read([], { file });
+    assert.deepEqual(outlined(own).slice(2, 4), [
+      ['10.0.0.2', undefined],
+      [['10.0.0.1'], undefined]
+    ]);
+    await assert.rejects(read(['--trusted-proxies', 'proxy.example']), {
+      code: 'OPTION_INVALID',
+      message:
+        /^--trusted-proxies: expected IP addresses, networks such as "10\.0\.0\.0\/8", or "unix", got "proxy\.example"/
+    });
+    await assert.rejects(read(['--proxy-header', 'x-real-ip']), { message: /^--proxy-header: / });
+  });
+
   it('refuses to start without a listener', async () => {
     await assert.rejects(read(['--mqtt-port', 'off', '--ws-port', 'off']), {
       code: 'OPTION_MISSING',

@@ -106,7 +106,8 @@ describe('The configuration of nginx', { skip }, () => {
     const sent = request({ ...place, path, method, headers });
     sent.end(options.body);
     const [answer] = await once(sent, 'response');
-    return { status: answer.statusCode as number, text: (await answer.toArray()).join('') as string };
+    const text = (await answer.toArray()).join('') as string;
+    return { status: answer.statusCode as number, text, cookies: answer.headers['set-cookie'] as string[] | undefined };
   }
 
   const login = { username: 'door-1', password: 'a secret', reconnectPeriod: 0, ca };
@@ -137,7 +138,10 @@ describe('The configuration of nginx', { skip }, () => {
     const [, password] = readFileSync(join(folder, 'data/first-user'), 'utf8').split('\n')[0].split(':');
     assert.equal((await ask('console.example', '/session')).status, 401);
     const body = JSON.stringify({ id: 'admin', password });
-    assert.equal((await ask('console.example', '/login', { body })).status, 200);
+    const { status, cookies } = await ask('console.example', '/login', { body });
+    assert.equal(status, 200);
+    // nginx ends TLS and sends no X-Forwarded-Proto: the origin of the page says that the browser uses TLS
+    assert.match(cookies?.[0] ?? '', /^__Secure-.*; HttpOnly; SameSite=Strict; Secure$/);
     const { text } = await ask('broker.example', '/api/v4/x/audit', { login: APP });
     const [{ operation, address }] = JSON.parse(text).data;
     assert.deepEqual([operation, address], ['login', CLIENT]);

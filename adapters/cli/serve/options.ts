@@ -74,6 +74,18 @@ export const SERVE_OPTIONS = {
     'origins of web pages that may connect in addition to loopback origins, separated by commas; any: every page',
     { value: 'LIST', check: checkOrigins }
   ),
+  trustedProxies: flag(
+    'object',
+    undefined as readonly string[] | undefined,
+    'HTTP proxies in front of --ws-port, --wss-port and the HTTP ports: IP addresses and networks, separated by commas. The address of a client is then the one in their --proxy-header',
+    { value: 'LIST', check: checkProxies }
+  ),
+  proxyHeader: flag(
+    'choice',
+    undefined as 'x-forwarded-for' | 'forwarded' | undefined,
+    'the header in which --trusted-proxies report the address of a client. Default: x-forwarded-for',
+    { choices: ['x-forwarded-for', 'forwarded'], value: 'x-forwarded-for|forwarded' }
+  ),
   cert: flag('string', undefined as string | undefined, 'certificate chain of the TLS listeners (PEM)', FILE),
   key: flag('string', undefined as string | undefined, 'private key of the certificate (PEM)', FILE),
   ca: flag(
@@ -210,6 +222,13 @@ function checkOrigins(value: unknown): unknown {
   const origins = typeof value === 'string' ? value.split(',').map((origin) => origin.trim()) : value;
   ws({ port: 0, origins: origins as string[] });
   return origins;
+}
+
+/** Check the proxies like a listener, so that the error names the flag. */
+function checkProxies(value: unknown): unknown {
+  const proxies = typeof value === 'string' ? value.split(',').map((proxy) => proxy.trim()) : value;
+  ws({ port: 0, trustedProxies: proxies as string[] });
+  return proxies;
 }
 
 /** Check the servers that offer plugins, so that the error names the flag. */

@@ -110,19 +110,21 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     ...(merged.rules !== undefined && { rules: await configuredRules(merged.rules, config, shell) }),
     ...(streams !== undefined && { streams })
   };
+  const behind = proxiesOf(own);
   const management = {
-    options: readServedOptions(merged.management, `${config}: management`),
+    options: { ...behind, ...readServedOptions(merged.management, `${config}: management`) },
     place: `${config}: management`
   };
   const streamsApi = {
     options: {
+      ...behind,
       ...readServedStreamsOptions(merged.streamsApi, `${config}: streamsApi`),
       ...(own.rulesCredentials === undefined ? {} : { credentials: own.rulesCredentials })
     },
     place: `${config}: streamsApi`
   };
   const dashboard = {
-    options: readServedDashboardOptions(merged.dashboard, `${config}: dashboard`),
+    options: { ...behind, ...readServedDashboardOptions(merged.dashboard, `${config}: dashboard`) },
     place: `${config}: dashboard`
   };
   const schemas = await configuredSchemas(merged.streamsSchemas, config, shell);
@@ -226,6 +228,11 @@ function pick(given: Readonly<Record<string, unknown>>, table: object): Record<s
   return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(table, name)));
 }
 
+/** The options of listeners and interfaces behind an HTTP proxy. */
+function proxiesOf({ trustedProxies, proxyHeader }: ServeSettings['own']) {
+  return { ...(trustedProxies !== undefined && { trustedProxies }), ...(proxyHeader !== undefined && { proxyHeader }) };
+}
+
 /** The conventional port for MQTT over TLS. */
 const MQTTS_PORT = 8883;
 
@@ -246,7 +253,7 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
   }
   // a renewed certificate usually replaces the file, and is then loaded without a restart
   const secure = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
-  const pages = own.wsOrigins === undefined ? {} : { origins: own.wsOrigins };
+  const pages = { ...proxiesOf(own), ...(own.wsOrigins !== undefined && { origins: own.wsOrigins }) };
   const plans = [
     { kind: 'tcp', label: 'mqtt', port: own.mqttPort, more: {}, isOptional: false },
     { kind: 'tls', label: 'mqtts', port: mqttsPort, more: secure, isOptional: isDefault('mqttsPort') },
