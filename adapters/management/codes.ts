@@ -86,6 +86,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   STORE_CLOSED: 'unavailable',
   QUOTA_EXCEEDED: 'tooMany',
   SUBSCRIBE_REFUSED: 'refused',
+  SCHEMA_FAILED: 'refused',
   DELAYED_OFF: 'notRunning',
   SOURCE_STOPPED: 'notRunning',
   TOO_MANY_TOPICS: 'tooMany',

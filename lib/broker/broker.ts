@@ -317,10 +317,10 @@ export class Broker<Data = unknown> {
    * Publish a message of the app. The publish hooks run; authorization does not apply.
    * @returns the number of subscribers that accepted the message. The promise resolves when the broker has taken responsibility: if the
    *   message has to be persisted, its commit has succeeded
-   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized if a hook refuses the message; StateError
-   *   BROKER_NOT_STARTED, DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED if there are too many delayed messages, or no room to
-   *   queue this one; BrokerError STORE_FAILED if the message has to be persisted and cannot be. If its commit fails, connected subscribers
-   *   may have received it already
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN, SCHEMA_MISMATCH; NotAuthorized if a hook refuses the message;
+   *   StateError BROKER_NOT_STARTED, DELAYED_OFF (option delayedPublish); BrokerError SCHEMA_FAILED; BrokerError QUOTA_EXCEEDED if there are
+   *   too many delayed messages, or no room to queue this one; BrokerError STORE_FAILED if the message has to be persisted and cannot be. If
+   *   its commit fails, connected subscribers may have received it already
    */
   async publish(message: AppMessageInput): Promise<Published>;
   async publish(

@@ -42,11 +42,17 @@ describe('Requests that the broker refuses', () => {
   });
 
   it('answers 400 with the reason for a message that does not match a schema', async () => {
-    await using broker = await start({ schemas: { a: { type: 'object', required: ['celsius'] } } });
+    const validate = () => assert.fail('broken');
+    const schemas = { a: { type: 'object', required: ['celsius'] }, b: { '~standard': { version: 1, validate } } };
+    await using broker = await start({ schemas });
+    broker.on('error', () => {});
     await using server = await serveManagement(broker);
     const { status, body } = await server.call('POST', '/api/mqtt/publish', { topic: 'a', payload: '{}' });
     assert.deepEqual([status, body.code], [400, 108]);
     assert.match(body.message, /does not match a schema of topic "a": must have required properties celsius/);
+    const failed = await server.call('POST', '/api/mqtt/publish', { topic: 'b', payload: '1' });
+    assert.deepEqual([failed.status, failed.body.code], [400, 108]);
+    assert.match(failed.body.message, /"b" is refused: filter "b": the schema has failed/);
     const good = { topic: 'a', payload: '{"celsius":1}' };
     assert.equal((await server.call('POST', '/api/mqtt/publish', good)).status, 200);
   });
