@@ -12,7 +12,7 @@ import { TimerHeap, type VirtualTimer } from '../base/collections/timer-heap.ts'
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { type Duration, durationMs } from '../base/fields.ts';
 import { WorkCount } from '../base/pending-work.ts';
-import type { TimerFollower } from './fake-timers.ts';
+import type { StepOutcome, TimerFollower } from './fake-timers.ts';
 import { originOf, traceOf } from './origin.ts';
 
 /** Options of a virtual clock. */
@@ -126,7 +126,9 @@ export class VirtualClock implements Clock {
 
   /**
    * Advance virtual time to the next timer, fire it, and settle.
-   * @returns false if no timer is due within that time; virtual time is then unchanged
+   * @returns false if no timer is due within that time. Virtual time is then unchanged, or with fake timers (option `timers` of the kit) at the
+   *   end of that time
+   * @throws StateError FAKE_TIMERS_UNSUITABLE with `mock.timers` of node:test
    */
   async runNext(
     options: {
@@ -135,14 +137,28 @@ export class VirtualClock implements Clock {
     } = {}
   ): Promise<boolean> {
     const withinMs = durationMs(options.within ?? Infinity, 'within');
+    if (this.#follower?.tells === false) {
+      const text = 'mock.timers of node:test do not tell when the next timer is due; use clock.advance';
+      throw new StateError('FAKE_TIMERS_UNSUITABLE', `clock.runNext: ${text}`);
+    }
+    return this.#runStep(withinMs, 'fired');
+  }
+
+  /** As `runNext`, but a step of fake timers without a timer also counts. @internal */
+  step(withinMs: number): Promise<boolean> {
+    return this.#runStep(withinMs, 'passed');
+  }
+
+  #runStep(withinMs: number, goal: 'fired' | 'passed'): Promise<boolean> {
     return this.#runExclusively(async () => {
-      let hasFired: boolean | undefined;
+      const untilMs = this.#monotonicMs + withinMs;
+      let outcome: StepOutcome | undefined;
       await this.#settle(() => {
-        if (hasFired !== undefined) return false;
-        hasFired = this.#fire(this.#monotonicMs + withinMs);
-        return hasFired;
+        if (outcome === 'fired' || outcome === goal) return false;
+        outcome = this.#fire(untilMs);
+        return outcome !== 'over';
       });
-      return hasFired === true;
+      return outcome !== 'over';
     });
   }
 
@@ -203,19 +219,20 @@ export class VirtualClock implements Clock {
   }
 
   async #runUntil(untilMs: number): Promise<void> {
-    await this.#settle(() => this.#fire(untilMs));
+    await this.#settle(() => this.#fire(untilMs) !== 'over');
     this.#monotonicMs = Math.max(this.#monotonicMs, untilMs);
   }
 
-  /** Fire the next timer if it is due by `untilMs`. @returns false if there is none @throws what the timer throws */
-  #fire(untilMs: number): boolean {
+  /** Fire the next timer if it is due by `untilMs`. @returns `over` if there is none @throws what the timer throws */
+  #fire(untilMs: number): StepOutcome {
     if (this.#follower !== undefined) {
       const dueMs = Math.min(this.#heap.dueMs, untilMs);
-      if (dueMs === Infinity && !this.#follower.mayHaveTimers) return false;
-      if (!this.#step(this.#follower, dueMs)) return true;
+      if (dueMs === Infinity && !this.#follower.mayHaveTimers) return 'over';
+      const outcome = this.#step(this.#follower, dueMs);
+      if (outcome !== 'over') return outcome;
     }
     const timer = this.#heap.takeDue(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
-    if (timer === undefined) return false;
+    if (timer === undefined) return 'over';
     if (timer.dueMs > this.#monotonicMs) this.#monotonicMs = timer.dueMs;
     const { call, run } = timer;
     if (call === undefined) run();
@@ -223,22 +240,22 @@ export class VirtualClock implements Clock {
       call.disarmed();
       this.#calls.run(call, run); // timers that it arms also belong to the hook
     }
-    return true;
+    return 'fired';
   }
 
-  /** Fire the next fake timers if they are due by `untilMs`. @returns true if this time is reached @throws what a timer throws */
-  #step(follower: TimerFollower, untilMs: number): boolean {
+  /** Fire the next fake timers if they are due by `untilMs`. @throws what a timer throws */
+  #step(follower: TimerFollower, untilMs: number): StepOutcome {
     const offsetMs = this.#wallOffsetMs;
     follower.setNow(this.now());
     this.#stepUntilMs = untilMs;
-    let isReached = false;
+    let outcome: StepOutcome = 'passed';
     try {
-      isReached = follower.step(offsetMs + this.#monotonicMs, offsetMs + untilMs);
+      outcome = follower.step(offsetMs + this.#monotonicMs, offsetMs + untilMs);
     } finally {
-      this.#monotonicMs = isReached ? untilMs : this.#reachedMs(untilMs);
+      this.#monotonicMs = outcome === 'over' ? untilMs : this.#reachedMs(untilMs);
       this.#stepUntilMs = undefined;
     }
-    return isReached;
+    return outcome;
   }
 
   /** The virtual time that the fake timers have reached. */

@@ -104,7 +104,7 @@ export class Expectation {
       await clock.settle();
       while (this.#found === undefined) {
         const withinMs = untilMs - clock.monotonic();
-        if (withinMs < 0 || !(await clock.runNext({ within: withinMs }))) break;
+        if (withinMs < 0 || !(await clock.step(withinMs))) break;
       }
       const leftMs = untilMs - clock.monotonic();
       if (this.#found === undefined && leftMs > 0) await clock.advance(leftMs);

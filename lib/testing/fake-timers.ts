@@ -69,9 +69,14 @@ interface Driver {
   readonly setNow: (now: number) => void;
   /** False if no fake timer is armed. */
   readonly mayHaveTimers: () => boolean;
-  /** Advance to the next fake timer, at most by `ms`, and fire it. @returns true if `ms` have passed */
-  readonly step: (ms: number) => boolean;
+  /** True if `step` tells whether a timer has fired. */
+  readonly tells: boolean;
+  /** Advance to the next fake timer, at most by `ms`, and fire it. */
+  readonly step: (ms: number) => StepOutcome;
 }
+
+/** The result of a step: a fake timer has fired; a part of the time has passed, perhaps with timers; all of it has passed. */
+export type StepOutcome = 'fired' | 'passed' | 'over';
 
 /** The timers that follow the clock of a kit. */
 const leaders = new WeakSet<FakeTimers>();
@@ -142,11 +147,16 @@ export class TimerFollower {
     return this.#driver.mayHaveTimers();
   }
 
+  /** False if a step may pass without a timer that has fired. */
+  get tells(): boolean {
+    return this.#driver.tells;
+  }
+
   /**
    * Advance from one wall-clock time to the next fake timer, at most to `until`, and fire it. `Date.now()` is then the time that was reached.
-   * @returns true if this is `until` @throws what a timer throws
+   * @throws what a timer throws
    */
-  step(from: number, until: number): boolean {
+  step(from: number, until: number): StepOutcome {
     return this.#driver.step(Math.floor(until) - Math.floor(from));
   }
 
@@ -189,15 +199,17 @@ function runnerDriver(timers: RunnerTimers): Driver {
     restore: () => timers.useRealTimers(),
     setNow: (now) => timers.setSystemTime(now),
     mayHaveTimers: () => timers.getTimerCount() > 0,
+    tells: true,
     step: (ms) => {
-      let isOver = false;
-      const end = globalThis.setTimeout(() => (isOver = ms <= STEP_MS), Math.min(ms, STEP_MS));
+      let hasEnded = false;
+      const end = globalThis.setTimeout(() => (hasEnded = true), Math.min(ms, STEP_MS));
       try {
         timers.advanceTimersToNextTimer();
       } finally {
         globalThis.clearTimeout(end);
       }
-      return isOver;
+      if (!hasEnded) return 'fired';
+      return ms <= STEP_MS ? 'over' : 'passed';
     }
   };
 }
@@ -211,9 +223,10 @@ function mockDriver(timers: MockTimers): Driver {
     restore: () => timers.reset(),
     setNow: (now) => timers.setTime(now),
     mayHaveTimers: () => true,
+    tells: false,
     step: (ms) => {
       timers.tick(Math.min(ms, TICK_MS));
-      return ms <= TICK_MS;
+      return ms <= TICK_MS ? 'over' : 'passed';
     }
   };
 }

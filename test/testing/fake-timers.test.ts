@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it, mock } from 'node:test';
 import { type FakeMethod, install } from '@sinonjs/fake-timers';
-import { createTestBroker, type RunnerTimers, setupBroker } from 'embermq/testing';
+import { createTestBroker, type RunnerTimers, setupBroker, VirtualClock } from 'embermq/testing';
 import mqtt from 'mqtt';
+import { TimerFollower } from '../../lib/testing/fake-timers.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const { setTimeout: realSetTimeout, setImmediate: realSetImmediate, Date: RealDate } = globalThis;
@@ -142,6 +143,41 @@ for (const { name, timers, exactMs } of RUNNERS)
       await assert.rejects(createTestBroker({ timers, store: store as never }));
     });
   });
+
+describe('clock.runNext with fake timers', () => {
+  it('returns when a timer of either clock has fired, also after days without one', async () => {
+    const follower = new TimerFollower(runnerTimers());
+    const clock = new VirtualClock();
+    clock.lead(follower, follower.start(undefined, clock.now()));
+    try {
+      const log: string[] = [];
+      const note = (name: string) => () => log.push(`${name} ${clock.monotonic()}`);
+      const days = 3 * 86_400_000;
+      setTimeout(note('fake'), 20);
+      clock.setTimeout(note('kit'), 30);
+      setTimeout(note('fake'), days);
+      clock.setTimeout(note('kit'), 2 * days);
+      for (const expected of ['fake 20', 'kit 30', `fake ${days}`, `kit ${2 * days}`]) {
+        assert.equal(await clock.runNext(), true);
+        assert.equal(log.splice(0).join(), expected);
+      }
+      assert.equal(await clock.runNext({ within: 2 * days }), false);
+      assert.equal(await clock.runNext(), false);
+    } finally {
+      follower.stop();
+    }
+  });
+
+  it('refuses mock.timers, which do not tell when their next timer is due', async () => {
+    await using kit = await createTestBroker({ timers: mock.timers });
+    const before = kit.clock.monotonic();
+    await assert.rejects(kit.clock.runNext({ within: 25 }), {
+      code: 'FAKE_TIMERS_UNSUITABLE',
+      message: 'clock.runNext: mock.timers of node:test do not tell when the next timer is due; use clock.advance'
+    });
+    assert.equal(kit.clock.monotonic(), before);
+  });
+});
 
 describe('a kit with fake timers that the test has installed', () => {
   const timers = runnerTimers();
