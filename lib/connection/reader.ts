@@ -251,8 +251,8 @@ export class Reader<S extends ConnectionOwner> {
       return;
     }
     const { ports } = connection;
-    const { taps } = ports;
-    const { counts } = ports.metrics;
+    const { taps, metrics } = ports;
+    const { counts, deliveryTimes } = metrics;
     const packetsBefore = this.receivedPackets;
     const last = Math.min(chunk.length - 1, at + SHARE_BYTES);
     this.#isParsing = true;
@@ -302,7 +302,8 @@ export class Reader<S extends ConnectionOwner> {
     }
     this.#isParsing = false;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // only packets count [MQTT-3.1.2-22]
-    ports.metrics.deliveryTimes.parsed(ports.time.nowMs, counts[Metric.messagesQos0Sent]);
+    const sent = counts[Metric.messagesQos0Sent];
+    if (sent >= deliveryTimes.due[0]) deliveryTimes.sent(ports.time.nowMs, sent);
     if (at < chunk.length && !connection.isClosed) this.#keepRest(chunk, at, last);
   }
 

@@ -59,11 +59,6 @@ export class DeliveryTimes {
     return { bounds: BOUNDS_MS.map((ms) => ms / 1000), counts: [...counts], sum: sumMs / 1000, count };
   }
 
-  /** Note that a chunk is parsed, and measure its messages of QoS 0 if one is due. The parameters are those of `sent`. @internal */
-  parsed(sinceMs: number, sent: number): void {
-    if (sent >= this.due[0]) this.sent(sinceMs, sent);
-  }
-
   /**
    * Measure messages of QoS 0 that are written when the turn ends.
    * @param sinceMs monotonic time of their receipt

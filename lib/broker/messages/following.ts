@@ -32,7 +32,7 @@ interface FollowedBroker {
   readonly routing: Routing;
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
-  /** Its function reports the errors of followers, which must not reach the publisher. */
+  /** Reports the errors of followers, which must not reach the publisher. */
   readonly services: { failed(error: unknown, during: string): void };
 }
 

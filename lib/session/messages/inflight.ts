@@ -26,7 +26,7 @@ import type { PersistedMessage } from '../../store/segment.ts';
 import type { Session } from '../session.ts';
 import { askDeliverHooks } from './deliver-hooks.ts';
 import { reached } from './delivery-stages.ts';
-import { countSent, type Outlet } from './outlet.ts';
+import { countSent, measuredAck, type Outlet } from './outlet.ts';
 
 /** The acknowledgement that an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
@@ -278,7 +278,6 @@ export class Inflight {
     if (this.#ids[at] !== id) return undefined;
     const message = this.#messages[at];
     this.#ids[at] = 0;
-    this.#outlet.measured?.delete(id);
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
@@ -479,6 +478,7 @@ export class Inflight {
     qos: QoS
   ): void {
     const outlet = this.#outlet;
+    outlet.measured?.delete(id);
     if (qos === 1) {
       this.free(id);
       outlet.drop(message, reason, persisted);
@@ -606,14 +606,6 @@ export class Inflight {
     this.#messages = NO_MESSAGES;
     return this.deciding === undefined && (this.#since?.size ?? 0) === 0;
   }
-}
-
-/** Measure the time until an acknowledgement. */
-function measuredAck({ measured, ports }: Outlet, id: number, qos: QoS): void {
-  const sinceMs = measured?.get(id);
-  if (sinceMs === undefined) return;
-  measured?.delete(id);
-  ports.metrics.deliveryTimes.acknowledged(qos, ports.time.nowMs - sinceMs);
 }
 
 function sendPubrel(writer: Writer<Session>, { counts }: Metrics, id: number): void {

@@ -840,4 +840,14 @@ function measure(outlet: Outlet, message: Message, qos: QoS, retain: boolean, id
   }
 }
 
+/** Measure the time until an acknowledgement, while deliveries are measured. */
+export function measuredAck(outlet: Outlet, id: number, qos: QoS): void {
+  const { measured, ports } = outlet;
+  const sinceMs = measured?.get(id);
+  if (sinceMs === undefined) return;
+  measured?.delete(id);
+  if (measured?.size === 0) outlet.measured = undefined;
+  ports.metrics.deliveryTimes.acknowledged(qos, ports.time.nowMs - sinceMs);
+}
+
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
