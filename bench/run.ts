@@ -4,7 +4,14 @@ import { parseArgs } from 'node:util';
 import { markdown, type Sample, troubles } from './report.ts';
 import { ROWS, type Row, shortened } from './rows.ts';
 import { runForeign } from './streams-mqtt.ts';
-import { type Absent, type BrokerKind, type BrokerName, findBroker } from './support/brokers.ts';
+import {
+  type Absent,
+  type BrokerKind,
+  type BrokerName,
+  findBroker,
+  isMeasured,
+  otherBrokers
+} from './support/brokers.ts';
 import { endAll, findCores, measure, runProgram } from './support/child.ts';
 import { nameProfile, profileTable } from './support/profile.ts';
 
@@ -12,12 +19,14 @@ const HELP = `npm run bench -- [options] [REGEX, the same as --only REGEX]
 
   --only REGEX      measure only rows whose name matches; also: match, store, start, session-life, test-kit,
                     access, rest, webhook, sql, tail, console, streams, streams-mqtt
-  --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
+  --brokers A,B     any of embermq, aedes, mosquitto, min, raw and brokers.json (all; a broker that is not found is skipped with a message)
   --reps N          number of repetitions (3)
   --warm MS         duration of the load before the measurement (1000)
   --dur MS          duration of the measurement (2000)
   --peers DIR       folder whose node_modules contains aedes, and for its durable rows aedes-persistence-level and level
-                    (BENCH_PEERS, or this project)
+                    (BENCH_PEERS, or this project); its file brokers.json describes other brokers, each with a name, a version (or the
+                    command that prints it), the command that starts it, and "v5": false if it has no MQTT 5.0; {port}, {folder} (new)
+                    and {peers} in commands are replaced. They are measured where mosquitto is
   --set JSON        options that override those of the measured embermq, such as '{"maxInflight":128}'
   --out FILE        write the Markdown to FILE instead of standard output
   --json FILE       write every measurement to FILE as JSON
@@ -163,7 +172,7 @@ async function measureAll(
   const samples: Sample[] = [];
   for (let repetition = 0; repetition < repetitions; repetition++) {
     for (const row of rows) {
-      for (const kind of kinds.filter(({ name }) => row.brokers.includes(name))) {
+      for (const kind of kinds.filter((kind) => isMeasured(kind, row))) {
         const sample = await measureOne(kind, row, repetition);
         samples.push(sample);
         const [{ key, unit }] = row.figures;
@@ -228,17 +237,15 @@ function notes(): string[] {
 }
 
 function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
-  const wanted = options.brokers?.split(',') ?? (options.smoke ? ['embermq'] : NAMES);
+  const others = options.smoke ? [] : otherBrokers(options.peers);
+  const names = [...NAMES, ...others.map(({ name }) => name)];
+  const wanted = options.brokers?.split(',') ?? (options.smoke ? ['embermq'] : names);
   const kinds: BrokerKind[] = [];
   const absent: Absent[] = [];
   for (const name of wanted) {
-    if (!NAMES.includes(name as BrokerName))
-      throw new RangeError(`--brokers: expected any of ${NAMES.join(', ')}, got "${name}"`);
-    const found = findBroker(name as BrokerName, {
-      peers: options.peers,
-      profiles: options.profile,
-      options: options.set
-    });
+    if (!names.includes(name)) throw new RangeError(`--brokers: expected any of ${names.join(', ')}, got "${name}"`);
+    const { peers, profile: profiles, set } = options;
+    const found = others.find((other) => other.name === name) ?? findBroker(name, { peers, profiles, options: set });
     if ('command' in found) kinds.push(found);
     else {
       absent.push(found);

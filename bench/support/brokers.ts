@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -24,12 +24,18 @@ export type Observer =
   | 'serve-tls'
   | 'serve-ws';
 
-export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
+/** The name of a broker: one that is known here, or one of `brokers.json` in the folder of the peers. */
+export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw' | (string & {});
 
 /** A broker that can be measured. */
 export interface BrokerKind {
   readonly name: BrokerName;
   readonly version: string;
+  /** Set for a broker of `brokers.json`: it is measured where mosquitto is, unless the row has a bridge. */
+  readonly other?: {
+    /** False: without the rows over MQTT 5.0. */
+    readonly hasV5: boolean;
+  };
   /**
    * The command that starts the broker in the foreground on 127.0.0.1:`port`. `folder` is a new folder for it.
    * @param store if set, the broker uses a store in that folder
@@ -107,7 +113,49 @@ export function findBroker(
       return findAedes(peers);
     case 'mosquitto':
       return findMosquitto();
+    default:
+      return { name, remedy: 'describe it in brokers.json in the folder of --peers' };
   }
+}
+
+/** The entry of a broker in `brokers.json`. In texts of commands, `{port}`, `{folder}` (new and empty) and `{peers}` are replaced. */
+interface OtherBroker {
+  readonly name: string;
+  /** The version, or a command that prints it. */
+  readonly version: string | readonly string[];
+  /** Starts the broker in the foreground on 127.0.0.1. */
+  readonly command: readonly string[];
+  /** Default true. */
+  readonly v5?: boolean;
+}
+
+/** The brokers that `brokers.json` in the folder of the peers describes. @throws Error if an entry lacks something */
+export function otherBrokers(peers: string | undefined): BrokerKind[] {
+  const file = join(peers ?? ROOT, 'brokers.json');
+  if (!existsSync(file)) return [];
+  const entries = JSON.parse(readFileSync(file, 'utf8')) as readonly OtherBroker[];
+  return entries.map(({ name, version, command, v5 = true }) => {
+    if (typeof name !== 'string' || version === undefined || !Array.isArray(command))
+      throw new Error(`${file}: expected name, version and command in each entry`);
+    const filled = (parts: readonly string[], values: Readonly<Record<string, string>>) =>
+      parts.map((part) => part.replace(/\{(\w+)\}/g, (text, key: string) => values[key] ?? text));
+    const folders = { peers: dirname(file) };
+    const known = typeof version === 'string' ? version : printedVersion(filled(version, folders));
+    const start: BrokerKind['command'] = (port, folder) => filled(command, { ...folders, port: String(port), folder });
+    return { ...kind(name, known, start), other: { hasV5: v5 } };
+  });
+}
+
+/** Tell whether a broker is measured in a row. */
+export function isMeasured({ name, other }: BrokerKind, { brokers, isBridged, task }: MeasuredRow): boolean {
+  if (other === undefined) return brokers.includes(name);
+  return brokers.includes('mosquitto') && isBridged !== true && (other.hasV5 || task.v5 !== true);
+}
+
+interface MeasuredRow {
+  readonly brokers: readonly BrokerName[];
+  readonly isBridged?: boolean;
+  readonly task: { readonly v5?: boolean };
 }
 
 interface ServeSetup {
@@ -166,7 +214,7 @@ function findAedes(peers: string | undefined): BrokerKind | Absent {
 function findMosquitto(): BrokerKind | Absent {
   const path = findProgram('mosquitto');
   if (path === undefined) return { name: 'mosquitto', remedy: 'install mosquitto so that it is on the PATH' };
-  return kind('mosquitto', mosquittoVersion(path), (port, folder, _store, _observer, farPort) => {
+  return kind('mosquitto', printedVersion([path, '-h']), (port, folder, _store, _observer, farPort) => {
     const file = join(folder, 'mosquitto.conf');
     const bridged =
       farPort === undefined ? [] : ['connection far', `address 127.0.0.1:${farPort}`, ...MOSQUITTO_BRIDGE];
@@ -223,17 +271,10 @@ function packageVersion(entry: string, name: string): string {
   return 'unknown';
 }
 
-function mosquittoVersion(path: string): string {
-  try {
-    return (
-      /version (\S+)/.exec(
-        execFileSync(path, ['-h'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-      )?.[1] ?? 'unknown'
-    );
-  } catch (error) {
-    // The command prints its help and exits with a status other than 0.
-    return /version (\S+)/.exec(String((error as { stdout?: string }).stdout))?.[1] ?? 'unknown';
-  }
+/** The version in the output of a command, whatever its exit status is: mosquitto prints its help and exits with 3. */
+function printedVersion([program, ...args]: readonly string[]): string {
+  const { stdout = '', stderr = '' } = spawnSync(program, args, { encoding: 'utf8' });
+  return /\d+(\.\d+)+\S*/.exec(`${stdout}${stderr}`)?.[0] ?? 'unknown';
 }
 
 function commit(version: string): string {
