@@ -93,6 +93,23 @@ describe('The pages', () => {
   }
 });
 
+describe('The recipes and tutorials', () => {
+  it('install each package that their programs import', () => {
+    const missing = all.flatMap(({ path, text }) => {
+      const commands = [
+        ...text.matchAll(/^npm install (?:--save-dev )?(.*)$/gm),
+        ...text.matchAll(/&& npm install (?:--save-dev )?(.*)$/gm)
+      ];
+      const installed = commands.flatMap(([, packages]) => packages.split(/[ &]+/));
+      if (!/^examples\/(?:recipes|tutorials)\//.test(path) || installed.length === 0) return [];
+      const imported = [...text.matchAll(/ from '((?:@[^/']+\/)?[^./'][^/']*)/g)].map(([, name]) => name);
+      const wanted = imported.filter((name) => !name.startsWith('node:') && !installed.includes(name));
+      return [...new Set(wanted)].map((name) => `${path}: ${name}`);
+    });
+    assert.deepEqual(missing, []);
+  });
+});
+
 describe('SECURITY.md', () => {
   it('names an existing test for each defence', () => {
     const text = readFileSync(join(root, 'SECURITY.md'), 'utf8');
