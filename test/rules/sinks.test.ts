@@ -532,7 +532,7 @@ describe('an action that names a sink of streams', () => {
     await until(() => received.length === 1);
     assert.deepEqual(received, ['out/1 {"n":1}']);
     client.destroy();
-    await mosquitto.stop();
+    await mosquitto.end();
   });
 
   for (const { name, skip, open } of DATABASES)

@@ -112,7 +112,7 @@ describe('The mqtt sink for another broker', () => {
     assert.deepEqual(await next(), ['a', '[{"id":1}]', 1]);
     await emitter.close();
     await client.disconnect();
-    await mosquitto.stop();
+    await mosquitto.end();
   });
 
   it('names the invalid property', async () => {

@@ -41,6 +41,8 @@ const RUNNERS: readonly Runner[] = [
       join(dirname(require.resolve('jest/package.json')), 'bin/jest.js'),
       '--rootDir',
       folder,
+      '--cacheDirectory',
+      join(folder, 'cache'),
       '--runInBand',
       '--no-color'
     ]
