@@ -282,7 +282,9 @@ export type {
   FinalStage,
   MessageFollower,
   MessageTrail,
-  RoutingFollower
+  RoutingFollower,
+  SendingConnector,
+  SendingFollower
 } from './routing/followers.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { TopicLevel } from './routing/topic-level.ts';

@@ -62,9 +62,11 @@ export class WebhookSender {
     this.#isPlainText = isPlainText(this.#headers);
   }
 
-  /** Send entries, whose content is JSON. @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached */
-  async send(entries: readonly OutboxEntry[], attempt: Attempt): Promise<void> {
-    const answer = await this.#client.send(this.#requestOf(entries), attempt);
+  /** Send entries, whose content is JSON. @param headers additional names and values, alternating @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached */
+  async send(entries: readonly OutboxEntry[], attempt: Attempt, headers: readonly string[] = []): Promise<void> {
+    const request = this.#requestOf(entries);
+    request.headers.push(...headers);
+    const answer = await this.#client.send(request, attempt);
     const { clock, answered } = this.#settings;
     const describe = () => `${this.#describe(answer)}; the event is not sent again`;
     answered(refusalOf(answer, describe, clock.now()));

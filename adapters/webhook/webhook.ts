@@ -13,6 +13,7 @@ import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';
 import { appliesTo, type WebhookRule } from './rules.ts';
 import { WebhookSender } from './sender.ts';
+import { Sendings } from './sendings.ts';
 
 /** The events whose listeners take a topic filter, so that messages of other topics stay on the fast path. */
 const FILTERED: readonly WebhookEvent[] = ['message.publish', 'message.delivered', 'message.acked', 'message.dropped'];
@@ -28,6 +29,7 @@ export class Webhook {
   readonly #settings: WebhookSettings;
   readonly #outbox: Outbox;
   readonly #sender: WebhookSender | undefined;
+  readonly #sendings = new Sendings();
   /** The time of the last report, by status. */
   readonly #reported = new Map<string, number>();
   #refusal: Error | undefined;
@@ -63,8 +65,10 @@ export class Webhook {
       this.#outbox = broker.outboxes.open({
         name: `webhook:${name}`,
         send: (entries, attempt) =>
-          this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
-        settled: ({ content }, outcome, error) => {
+          this.#sender?.send(entries, attempt, this.#sendings.headersOf(entries)) ??
+          callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
+        settled: ({ id, content }, outcome, error) => {
+          this.#sendings.ended(id, outcome === 'sent' ? undefined : outcome);
           // otherwise the app would not learn of an error of its function
           if (error !== undefined && outcome !== 'sent' && this.#sender === undefined)
             broker.failed(error.cause ?? error, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
@@ -177,6 +181,7 @@ export class Webhook {
     this.#detach();
     this.stop();
     this.#outbox.close();
+    this.#sendings.end();
     this.#sender?.close();
   }
 
@@ -215,7 +220,10 @@ export class Webhook {
       if (name === 'message.publish' && (topic === '$SYS' || topic?.startsWith('$SYS/'))) return;
       if (topic !== undefined && !isFiltered && !appliesTo(rule, topic)) return;
       const key = (row.key as (event: BrokerEvents[E]) => string)(event);
-      this.#outbox.add(key, JSON.stringify(bodyOf(name, event, context)));
+      const id = this.#outbox.add(key, JSON.stringify(bodyOf(name, event, context)));
+      const message = 'message' in event ? event.message : undefined;
+      const connector = { kind: 'webhook', name: this.name, url: this.#settings.url };
+      if (message !== undefined) this.#sendings.begun(id, broker.monitor.sending(message, connector));
     };
     broker.on(name, send, { filter: isFiltered ? rule.topic : undefined });
     return () => broker.off(name, send);

@@ -81,7 +81,7 @@ import { Features } from './features/features.ts';
 import { Retainer } from './features/retainer.ts';
 import { TopicRewrite } from './features/rewrite.ts';
 import type { RuleFeature } from './features/rule-feature.ts';
-import { follow } from './messages/following.ts';
+import { following } from './messages/following.ts';
 import { Publishing } from './messages/publishing.ts';
 import { Sparkplug, sparkplugChecks } from './messages/sparkplug.ts';
 import { Subscribing } from './messages/subscribing.ts';
@@ -428,7 +428,7 @@ export class Engine {
       busiestClients: new BusiestClients(services, settings.node, this.sessions),
       store: new StoreMetrics(services, this.ledger),
       tail: (options) => tails.open(options),
-      follow: (filter, follower) => follow(this, filter, follower),
+      ...following(this),
       topicFigures: topicCounters,
       figures: metricHistory
     };

@@ -1,4 +1,5 @@
-import type { MessageFollower } from '../routing/followers.ts';
+import type { Message } from '../packets/message.ts';
+import type { MessageFollower, SendingConnector, SendingFollower } from '../routing/followers.ts';
 import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { BusiestClients } from './busiest-clients.ts';
@@ -58,6 +59,11 @@ export interface Monitor {
    * @throws InvalidInput TOPIC_FILTER_INVALID
    */
   follow(filter: string, follower: MessageFollower): () => void;
+  /**
+   * Ask the followers of a message whether they follow the sending of an event about it. For connectors.
+   * @returns undefined: none of them does
+   */
+  sending(message: Message, connector: SendingConnector): SendingFollower | undefined;
   /** The store of the broker. */
   readonly store: StoreMetrics;
   /** @deprecated Use `topicCounters`. */

@@ -13,6 +13,30 @@ export interface MessageFollower {
    * @returns undefined: the message is not followed, and its bytes stay as they are
    */
   accepted(message: Message): MessageTrail | undefined;
+  /**
+   * Called when a connector queues an event about a message of the topics of this follower, to be sent to another server.
+   * @param connector that sends it
+   * @returns undefined: the sending is not followed
+   */
+  sending?(message: Message, connector: SendingConnector): SendingFollower | undefined;
+}
+
+/** A connector that sends an event about a message. */
+export interface SendingConnector {
+  /** The kind of the connector: `webhook`. */
+  readonly kind: string;
+  /** The name of the connector. */
+  readonly name: string;
+  /** The URL of its server; undefined: it is a function of the app. */
+  readonly url: URL | undefined;
+}
+
+/** Follows the sending of an event about a message. */
+export interface SendingFollower {
+  /** Headers of the request. */
+  readonly headers: readonly UserProperty[];
+  /** Called when the event is sent or dropped. @param reason why it is dropped; undefined: it is sent */
+  ended(reason?: string): void;
 }
 
 /** A message that is followed. */

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { type MessageFollower, memoryStore } from 'embermq';
 import { observeSpans, type SpansOptions } from 'embermq/management';
+import { webhook } from 'embermq/webhook';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 import { RecordingTracer } from '../support/recording-tracer.ts';
@@ -269,6 +273,36 @@ describe('observeSpans', () => {
     assert.equal(rule.parent?.spanId, first.spanContext().spanId);
     assert.equal(second.attributes['messaging.destination.name'], 'out');
     assert.equal(second.parent?.spanId, rule.spanContext().spanId);
+  });
+
+  it('gives the events of webhooks a span, and their requests its trace context', async () => {
+    await using rig = await setUp({ filter: 'a' }, { leaks: 'ignore' });
+    const { kit, tracer } = rig;
+    const seen: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.headers.traceparent as string | undefined);
+      response.end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const hook = webhook(kit.broker, { url: `http://127.0.0.1:${port}/`, rules: [{ event: 'message.publish' }] });
+    for (const topic of ['a', 'b']) await kit.broker.publish(topic, 'x', traced(SAMPLED));
+    await kit.broker.publish('a', 'x');
+    await hook.idle();
+    const span = tracer.one('webhook');
+    assert.deepEqual([span.kind, span.parent?.spanId], [2, tracer.one('publish').spanContext().spanId]);
+    assert.deepEqual([span.attributes['server.address'], span.attributes['server.port']], ['127.0.0.1', port]);
+    assert.deepEqual(seen.sort(), [`00-${TRACE_ID}-${span.spanContext().spanId}-01`, undefined, undefined]);
+    assert.equal(span.status, undefined);
+    assert.ok(span.endMs !== undefined);
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+    await kit.broker.publish('a', 'x', traced(SAMPLED));
+    hook.close();
+    const [, dropped] = tracer.named('webhook');
+    assert.equal(dropped.attributes['error.type'], 'closed');
+    assert.ok(dropped.endMs !== undefined);
   });
 
   it('bounds the spans of a message with many receivers', async () => {

@@ -11,13 +11,15 @@ import type {
   MessageFollower,
   MessageTrail,
   RoutingFollower,
+  SendingConnector,
+  SendingFollower,
   UserProperty
 } from '../../../lib/index.ts';
 import { contextOf, isSampled, parentOf, propertiesOf, remoteSpan } from './trace-context.ts';
 import type { SpanAttributes, SpanParent, SpanTime, SpanTracer, StartedSpan } from './tracer.ts';
 
 /** Kinds of spans, as the API of OpenTelemetry numbers them. */
-const Kind = { internal: 0, producer: 3, consumer: 4 } as const;
+const Kind = { internal: 0, client: 2, producer: 3, consumer: 4 } as const;
 const STATUS_ERROR = 2;
 /** Maximum number of deliveries of one message that have spans. */
 const MAX_DELIVERIES = 100;
@@ -48,6 +50,26 @@ export class MessageSpans implements MessageFollower {
       traced.end(); // a new span begins after the delay
     else this.#opened(traced);
     return traced;
+  }
+
+  sending(message: Message, { kind, name, url }: SendingConnector): SendingFollower | undefined {
+    const context = contextOf(message);
+    if (context === undefined || !isSampled(context)) return undefined;
+    const attributes = this.attributesOf(message, kind, 'send');
+    attributes['embermq.connector.name'] = name;
+    if (url !== undefined) {
+      attributes['server.address'] = url.hostname;
+      if (url.port !== '') attributes['server.port'] = Number(url.port);
+    }
+    const parent = parentOf(remoteSpan({ ...context, isRemote: false }));
+    const span = this.start(kind, Kind.client, attributes, this.timeSince(message), parent);
+    return {
+      headers: propertiesOf(span.spanContext()),
+      ended: (reason) => {
+        if (reason !== undefined) fail(span, reason);
+        span.end(this.timeSince(message));
+      }
+    };
   }
 
   /** Note that a message was refused before it was routed, or that it has no subscribers. */

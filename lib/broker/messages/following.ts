@@ -4,6 +4,7 @@
 // receives a message: a receiver for which the copy might be too large gets the message as it was published.
 
 import { InvalidInput } from '../../base/errors.ts';
+import type { Monitor } from '../../monitor/monitor.ts';
 import { awaitCommit, Message } from '../../packets/message.ts';
 import type { UserProperty } from '../../packets/types.ts';
 import type { FollowedRouting, MessageFollower, MessageTrail, RoutingFollower } from '../../routing/followers.ts';
@@ -12,7 +13,7 @@ import { type Subscription, surelyFits } from '../../routing/subscription.ts';
 import type { TopicSchema } from '../../routing/topic-schemas.ts';
 import type { Shared, Watcher } from '../../routing/watchers.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { checkTopicFilter } from '../../topics/topic.ts';
+import { checkTopicFilter, matches } from '../../topics/topic.ts';
 import { boundProperties } from '../new-message.ts';
 
 /** Messages above this size are not copied for each receiver: all of them get the same user properties. */
@@ -36,12 +37,37 @@ interface FollowedBroker {
   readonly services: { failed(error: unknown, during: string): void };
 }
 
+/** The functions of `Monitor` about followers. */
+export function following(host: FollowedBroker): Pick<Monitor, 'follow' | 'sending'> {
+  const followers: { readonly filter: string; readonly follower: MessageFollower }[] = [];
+  return {
+    follow: (filter, follower) => {
+      const end = follow(host, filter, follower);
+      const entry = { filter, follower };
+      followers.push(entry);
+      return () => {
+        end();
+        const at = followers.indexOf(entry);
+        if (at >= 0) followers.splice(at, 1);
+      };
+    },
+    sending: (message, connector) => {
+      for (const { filter, follower } of followers) {
+        if (!matches(filter, message.topic)) continue;
+        const sending = guarded(host, () => follower.sending?.(message, connector));
+        if (sending !== undefined) return sending;
+      }
+      return undefined;
+    }
+  };
+}
+
 /**
  * Follow the messages of the topics that a filter matches. A message is followed by the first follower that accepts it.
  * @returns a function that stops following further messages
  * @throws InvalidInput TOPIC_FILTER_INVALID
  */
-export function follow(host: FollowedBroker, filter: string, follower: MessageFollower): () => void {
+function follow(host: FollowedBroker, filter: string, follower: MessageFollower): () => void {
   const { routing } = host;
   const isText = typeof filter === 'string';
   const fault = isText ? checkTopicFilter(filter) : 'the filter must be a string';
