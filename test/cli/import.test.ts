@@ -683,6 +683,49 @@ describe('import of hostile files', () => {
   });
 });
 
+describe('import of files in parts, and of other files', () => {
+  it('reads the files that emqx.conf includes in their place, and lists those that it cannot read', async () => {
+    const result = await imported({
+      'etc/emqx.conf': `listener.tcp.a = 127.0.0.1:1883   ## comment
+zone.external.max_packet_size = 1MB # and another
+module.rewrite.rule.1 = x/# ^x/y/(.+)$ z/$1
+include "etc/zones.conf"
+include parts/*.conf
+include none.conf
+`,
+      'etc/zones.conf': 'include emqx.conf\nzone.external.max_inflight = 7\n',
+      'etc/parts/b.conf': 'include {{ platform_etc_dir }}/parts/c.txt\n',
+      'etc/parts/a.conf': 'zone.external.max_inflight = 8\n',
+      'etc/parts/c.txt': 'node.cookie hidden\n'
+    });
+    assert.equal(result.code, 0, result.err);
+    assert.equal(result.config['zone.external.max_packet_size'], '1MB');
+    assert.equal(result.config['zone.external.max_inflight'], 8);
+    assert.deepEqual(result.config.rewrite, [{ filter: 'x/#', pattern: '^x/y/(.+)$', target: 'z/$1' }]);
+    const shown = result.refused.map(({ file, line, reason }) => `${file.replace(/.*\/etc\//, '')}:${line} ${reason}`);
+    assert.match(shown.join('\n'), /^emqx\.conf:6 cannot read none\.conf: .*$/m);
+    assert.match(shown.join('\n'), /^zones\.conf:1 .*emqx\.conf includes itself$/m);
+    assert.match(shown.join('\n'), /^zones\.conf:2 line 1 sets it again$/m);
+    assert.match(shown.join('\n'), /^parts\/c\.txt:1 expected "name = value"$/m);
+    assert.equal(shown.length, 4);
+  });
+
+  it('writes nothing for a file of EMQX 5, or of no broker that it knows [CONFIG_INVALID]', async () => {
+    const files: [name: string, text: string, error: RegExp, ...args: string[]][] = [
+      ['emqx.conf', 'node {\n  name = "a"\n}\n', /EMQX 5/],
+      ['emqx.conf', 'listeners.tcp.default {\n  bind = 1883\n}\n', /EMQX 5/, '--from', 'emqx'],
+      ['some.conf', '\0\u0001\u0002\n', /has no setting of mosquitto\.conf/],
+      ['some.yml', 'mqtt:\n  port: 1883\n', /has no setting of mosquitto\.conf/]
+    ];
+    for (const [name, text, error, ...args] of files) {
+      const { code, err, folder } = await imported({ [name]: text }, ...args);
+      assert.equal(code, 2, name);
+      assert.match(err, error);
+      assert.ok(!existsSync(join(folder, 'embermq.json')));
+    }
+  });
+});
+
 describe('the command import', () => {
   it('overwrites no file, and writes neither if one of the two exists', async () => {
     const result = await imported({ 'mosquitto.conf': `${LISTENER}acl_file DIR/acl\n`, acl: 'topic read a\n' });

@@ -2,6 +2,8 @@
 // reading the config file decides which ones are valid; the table of moved settings has the reasons for the others.
 // Only what is a list here is converted: listeners, subscriptions and rewrite rules.
 
+import { readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { parseAclFile } from '../../../lib/adapter.ts';
 import { readFileFor, type Shell } from '../command.ts';
 import { Draft, entryOf, located, type SourceLine } from './draft.ts';
@@ -30,7 +32,7 @@ export async function importEmqx(path: string, shell: Shell): Promise<Draft> {
   const listeners = new EmqxListeners();
   const subscriptions = new Map<string, { readonly lines: SourceLine[]; readonly entry: Record<string, unknown> }>();
   let isDenying = false;
-  for (const line of splitLines(path, (await readFileFor(shell, path)).toString(), draft)) {
+  for (const line of await linesIn(path, shell, draft)) {
     const { name, value } = line;
     const [, number, key] = /^module\.subscription\.(\d+)\.(\w+)$/.exec(name) ?? [];
     const [, kind] = /^module\.rewrite\.(?:(pub|sub)\.)?rule\.\d+$/.exec(name) ?? [];
@@ -85,14 +87,53 @@ function addDefaults(draft: Draft): void {
     draft.add('acl_nomatch', 'allow', 'the default of EMQX; deny allows only what a rule allows');
 }
 
+/** The lines of a file, with those of the files of `include` in their place. @param open the files that are being read */
+async function linesIn(path: string, shell: Shell, draft: Draft, open: readonly string[] = []): Promise<SourceLine[]> {
+  const lines: SourceLine[] = [];
+  for (const line of splitLines(path, (await readFileFor(shell, path)).toString(), draft)) {
+    if (line.name !== 'include') {
+      lines.push(line);
+      continue;
+    }
+    const unread: string[] = [];
+    for (const file of await includedBy(line, open[0] ?? path)) {
+      const isCycle = resolve(file) === resolve(path) || open.includes(resolve(file));
+      const included = isCycle
+        ? new Error(`${file} includes itself`)
+        : await linesIn(file, shell, draft, [...open, resolve(path)]).catch((error: Error) => error);
+      if (included instanceof Error) unread.push(included.message);
+      else lines.push(...included);
+    }
+    if (unread.length > 0) draft.refuse(line, unread.join('; '));
+  }
+  return lines;
+}
+
+/** The files that a line `include FILE` or `include FOLDER/*.conf` names. */
+async function includedBy({ file, value }: SourceLine, main: string): Promise<string[]> {
+  const found = (name: string) => located(located(name, file), main);
+  const path = inFolder(value.replace(/^"(.*)"$/, '$1'));
+  const [, folder, end] = /^(.*)\/\*(\.\w+)$/.exec(path) ?? [];
+  if (folder === undefined) return [found(path)];
+  const at = found(folder);
+  const names = await readdir(at).catch(() => undefined);
+  if (names === undefined) return [at]; // reading it tells why
+  return names
+    .filter((name) => name.endsWith(end))
+    .sort()
+    .map((name) => join(at, name));
+}
+
 function splitLines(file: string, text: string, draft: Draft): SourceLine[] {
   return text.split(/\r?\n/).flatMap((raw, at) => {
-    const whole = raw.trim();
+    const whole = raw.replace(/\s+#+(\s.*)?$/, '').trim();
     if (whole === '' || whole.startsWith('#')) return [];
     const [, name, value] = /^([^\s=]+)\s*=\s*(.*)$/.exec(whole) ?? [];
     if (name !== undefined) return [{ file, line: at + 1, text: whole, name, value }];
     const [, first, rest] = /^(\S+)\s*(.*)$/.exec(whole) as unknown as [string, string, string];
-    draft.refuse({ file, line: at + 1, text: whole, name: first, value: rest }, 'expected "name = value"');
+    const line = { file, line: at + 1, text: whole, name: first, value: rest };
+    if (first === 'include') return [line];
+    draft.refuse(line, 'expected "name = value"');
     return [];
   });
 }

@@ -34,6 +34,8 @@ export const IMPORT_FLAGS = {
 
 /** The rules of an ACL file of EMQX. */
 const ERLANG_TERMS = /^\s*\{\s*(allow|deny)\s*,/m;
+/** The first line of a section, such as `node {`. */
+const SECTIONS = /^\s*[\w.]+\s*=?\s*\{\s*$/m;
 /** A file that only its owner can read: it may have passwords of bridges. */
 const FILE_MODE = 0o600;
 /** Enough for all settings that EMQX has. */
@@ -89,6 +91,11 @@ ${describeFlags(IMPORT_FLAGS)}`,
 async function convert(path: string, from: string | undefined, shell: Shell): Promise<Draft> {
   const text = (await readFileFor(shell, path)).toString();
   const isTerms = ERLANG_TERMS.test(text);
+  if (!isTerms && from !== 'mosquitto' && SECTIONS.test(text)) {
+    const expected = 'a file of mosquitto, or of EMQX 3 or 4';
+    const message = `${path} has sections, as those of EMQX 5 have, whose settings are others: import reads mosquitto.conf, and emqx.conf of EMQX 3 and 4`;
+    throw new InvalidInput('CONFIG_INVALID', 'FILE', expected, path, message);
+  }
   const kind = from ?? (isTerms || /^emqx/.test(basename(path)) || isAssignments(text) ? 'emqx' : 'mosquitto');
   if (kind === 'mosquitto') return importMosquitto(path, shell);
   return isTerms ? importAclFile(path, shell) : importEmqx(path, shell);

@@ -3,6 +3,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { InvalidInput } from '../../../lib/index.ts';
 import { readFileFor, type Shell } from '../command.ts';
 import { Draft, entryOf, isOn, located, type SourceLine, type Verdict } from './draft.ts';
 import { rulesOfMosquitto } from './mosquitto-acl.ts';
@@ -187,10 +188,16 @@ export async function importMosquitto(path: string, shell: Shell): Promise<Draft
     isPersistent: false,
     noDelay: undefined
   };
+  let known = 0;
   for (const line of lines) {
     const row = rowOf(line.name, reading);
+    if (row !== undefined) known++;
     if (row === undefined) draft.refuse(line, 'is not a setting of mosquitto.conf that is known here');
     else draft.judged(line, typeof row === 'string' ? row : row(line, reading));
+  }
+  if (known === 0 && lines.length > 0) {
+    const message = `${path} has no setting of mosquitto.conf; name the broker of the file with --from`;
+    throw new InvalidInput('CONFIG_INVALID', 'FILE', 'a file of mosquitto', path, message);
   }
   await finish(reading, path);
   return draft;
