@@ -40,7 +40,7 @@ npx embermq doctor --config embermq.json || echo "exit code $?"
 # #endregion
 
 # #region start
-npx embermq serve --config embermq.json > ready 2> log &
+node_modules/.bin/embermq serve --config embermq.json > ready 2> log &
 broker=$!
 until grep -q ready ready; do sleep 0.2; done
 # #endregion

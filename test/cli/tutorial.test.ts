@@ -49,6 +49,8 @@ class Copy {
     mkdirSync(join(this.folder, 'bin'));
     const command = `#!/bin/sh\nshift\nexec "${process.execPath}" "${joinedProgram('adapters/cli/main.ts')}" "$@"\n`;
     writeFileSync(join(this.folder, 'bin/npx'), command, { mode: 0o755 });
+    mkdirSync(join(this.folder, 'node_modules/.bin'));
+    writeFileSync(join(this.folder, 'node_modules/.bin/embermq'), command.replace('shift\n', ''), { mode: 0o755 });
   }
 
   /** Write the programs with free ports. @param ports those that they name @returns the free ones */

@@ -4,15 +4,15 @@ set -euo pipefail
 trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT
 
 # #region record
-npx embermq serve --memory --port 1883 > broker.log 2>&1 &
+node_modules/.bin/embermq serve --memory --port 1883 > broker.log 2>&1 &
 until grep -q ready broker.log; do sleep 0.2; done
-npx embermq record traffic.jsonl --listen 1884 --port 1883 2> recorder.log &
+node_modules/.bin/embermq record traffic.jsonl --listen 1884 --port 1883 2> recorder.log &
 recorder=$!
 until grep -q recording recorder.log; do sleep 0.2; done
 # #endregion
 
 # #region run
-npx embermq sub --port 1884 --id app -v -C 5 -t 'pump/+' > app.log &
+node_modules/.bin/embermq sub --port 1884 --id app -v -C 5 -t 'pump/+' > app.log &
 app=$!
 until grep -q suback traffic.jsonl; do sleep 0.2; done
 node --import tsx main.ts mqtt://127.0.0.1:1884 &
