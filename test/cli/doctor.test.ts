@@ -499,6 +499,27 @@ describe('doctor with a configuration that has a fault', () => {
     assert.deepEqual(bad, []);
   });
 
+  it('reports a config file that cannot be read beside an error of the environment', async () => {
+    for (const text of ['{"mqttPort": 18', 'null']) {
+      const given = { files: { 'h.json': text }, env: { EMBERMQ_NONSENSE: '1' } };
+      const { bad } = await examined(['--config', 'h.json', '--data-dir', newPath()], given);
+      assert.deepEqual(
+        bad.map(({ id, level }) => [id, level]),
+        [
+          ['config', 'fault'],
+          ['config', 'fault']
+        ]
+      );
+      assert.match(bad.map((one) => one.text).join('\n'), /EMBERMQ_NONSENSE.*h\.json/s);
+    }
+  });
+
+  it('reports a Unix socket in a folder that does not exist', withModes, async () => {
+    const files = { 'u.json': JSON.stringify({ listeners: [{ kind: 'unix', path: join(newPath(), 's') }] }) };
+    const args = ['--config', 'u.json', '--data-dir', newPath()];
+    await only('sockets', 'fault', /its folder does not exist/, /Create the folder/, args, { files });
+  });
+
   it('reports a port that two listeners use', async () => {
     const port = await unusedPort();
     const both = ['--mqtt-port', `${port}`, '--wss-port', 'off', '--http-port', `${port}`, '--data-dir', newPath()];

@@ -53,13 +53,15 @@ export async function examineConfiguration(
   const given = { ...flags };
   const env: Record<string, string | undefined> = { ...shell.env };
   const config = (given.config ?? env.EMBERMQ_CONFIG) as string | undefined;
-  const content = config === undefined ? {} : await contentOf(config, shell);
+  const read = config === undefined ? {} : await contentOf(config, shell);
+  const content = read ?? {};
+  let isUnread = read === undefined;
   const problems: ConfigurationProblem[] = [];
   while (problems.length < maxProblems) {
     const keys = Object.keys(content);
     // the first attempt reads the file as it is
     const readFile: Shell['readFile'] =
-      problems.length === 0
+      problems.length === 0 || isUnread
         ? shell.readFile
         : async (path, maxBytes) =>
             path === config ? Buffer.from(JSON.stringify(content)) : shell.readFile(path, maxBytes);
@@ -72,7 +74,7 @@ export async function examineConfiguration(
       problems.push(problem);
       const assumed = ASSUMED[error.code];
       if (assumed !== undefined && given[assumed[0]] !== assumed[1]) given[assumed[0]] = assumed[1];
-      else if (isAboutFile(error, config, content, problems.length)) continue;
+      else if (isUnread && error.message.includes(`${config}`)) isUnread = false;
       else if (leaveOutSource(error, content) || leaveOut(error, content, env, given))
         given.allowAnonymous ??= 'false'; // a source of authentication may have been left out
       else break;
@@ -86,22 +88,17 @@ function withParts(shell: Shell, parts: Partial<Shell>): Shell {
   return Object.create(shell, Object.getOwnPropertyDescriptors(parts)) as Shell;
 }
 
-/** The content of the config file; empty if it cannot be read, which `serve` reports. */
-async function contentOf(path: string, shell: Shell): Promise<Record<string, unknown>> {
+/** The content of the config file; undefined if it cannot be read, which `serve` reports. */
+async function contentOf(path: string, shell: Shell): Promise<Record<string, unknown> | undefined> {
   try {
     const text = (await shell.readFile(path, MAX_CONFIG_BYTES)).toString().replace(/^\ufeff/, '');
     const isYaml = /^\.ya?ml$/.test(extname(path));
     const { parse } = isYaml ? ((await shell.importPackage('yaml')) as { parse(text: string): unknown }) : JSON;
     const parsed = parse(text);
-    return isPlainObject(parsed) ? { ...parsed } : {};
+    return isPlainObject(parsed) ? { ...parsed } : undefined;
   } catch {
-    return {};
+    return undefined;
   }
-}
-
-/** Tell whether an error is about the config file as a whole, which is left out then. */
-function isAboutFile({ message }: BrokerError, config: string | undefined, content: object, problems: number): boolean {
-  return config !== undefined && problems === 1 && Object.keys(content).length === 0 && message.includes(config);
 }
 
 /** Leave out the sources of authentication that need a package which is missing. @returns false if there are none */

@@ -3,8 +3,10 @@
 // moment, and it is then closed as by a broker that is not started.
 
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
 import { connect, createServer, Server } from 'node:net';
+import { dirname } from 'node:path';
 import { placeOf } from '../../../lib/adapter.ts';
 import { isLoopback } from '../../net/index.ts';
 import type { PlannedListener } from '../serve/settings.ts';
@@ -121,7 +123,14 @@ function accepts(address: Address): Promise<boolean> {
     .finally(() => socket.destroy());
 }
 
-async function checkSockets({ settings }: Subject): Promise<Finding[]> {
+function isWritable(folder: string): Promise<boolean> {
+  return access(folder, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false
+  );
+}
+
+async function checkSockets({ settings, machine }: Subject): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { transport } of settings?.listeners ?? []) {
     if (!('path' in transport.place)) continue;
@@ -129,6 +138,13 @@ async function checkSockets({ settings }: Subject): Promise<Finding[]> {
     const found = await stat(path).catch(() => undefined);
     if (found !== undefined && !found.isSocket())
       findings.push(fault(`${path} is not a socket`, 'Name another path for the listener.'));
+    else if (!(await isWritable(dirname(path))))
+      findings.push(
+        fault(
+          `${path} cannot be opened: its folder does not exist, or ${machine.userName} may not write to it`,
+          'Create the folder for the user of the broker (RuntimeDirectory of systemd), or name another path.'
+        )
+      );
     else if ((mode & 0o002) !== 0)
       findings.push(warning(`every user of this machine may connect to ${path} (mode ${mode.toString(8)})`));
     else findings.push(ok(`${path} can be a socket`));
