@@ -219,7 +219,10 @@ function mockDriver(timers: MockTimers): Driver {
     remedy: "mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] })",
     isInstalled: () => globalThis.setTimeout !== realSetTimeout,
     wronglyFaked: () => (globalThis.setImmediate === realSetImmediate ? [] : ['setImmediate']),
-    install: (now) => timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now }),
+    install: (now) => {
+      timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now });
+      endClearedIntervals();
+    },
     restore: () => timers.reset(),
     setNow: (now) => timers.setTime(now),
     mayHaveTimers: () => true,
@@ -229,6 +232,36 @@ function mockDriver(timers: MockTimers): Driver {
       return ms <= TICK_MS ? 'over' : 'passed';
     }
   };
+}
+
+/**
+ * Make clearing an interval in its own function effective, as MQTT.js does when it connects again: `mock.timers` arms it again after the
+ * function. `reset` also restores these functions.
+ */
+function endClearedIntervals(): void {
+  const { setInterval, clearInterval, clearTimeout } = globalThis;
+  const cleared = new Set<unknown>();
+  const running = new Set<unknown>();
+  const clearing =
+    (clear: (timer?: never) => void) =>
+    (timer?: unknown): void => {
+      if (running.has(timer)) cleared.add(timer);
+      clear(timer as never);
+    };
+  globalThis.clearInterval = clearing(clearInterval) as typeof clearInterval;
+  globalThis.clearTimeout = clearing(clearTimeout) as typeof clearTimeout;
+  globalThis.setInterval = ((run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
+    const timer: unknown = setInterval(() => {
+      if (cleared.has(timer)) return;
+      running.add(timer);
+      try {
+        run(...args);
+      } finally {
+        running.delete(timer);
+      }
+    }, ms);
+    return timer;
+  }) as typeof setInterval;
 }
 
 function quoted(names: readonly string[]): string {

@@ -7,6 +7,11 @@ import { TimerFollower } from '../../lib/testing/fake-timers.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const { setTimeout: realSetTimeout, setImmediate: realSetImmediate, Date: RealDate } = globalThis;
+const REAL_TIMERS = {
+  clearTimeout: globalThis.clearTimeout,
+  setInterval: globalThis.setInterval,
+  clearInterval: globalThis.clearInterval
+};
 
 /** Fake timers with the library and the calls of Vitest and Jest; runners.test.ts runs the runners themselves. */
 function runnerTimers(): RunnerTimers & { readonly calls: object[] } {
@@ -41,7 +46,11 @@ const RUNNERS = [
 
 for (const { name, timers, exactMs } of RUNNERS)
   describe(`a kit with ${name}`, () => {
-    afterEach(() => assert.equal(globalThis.setTimeout, realSetTimeout, 'the kit restores the timers'));
+    afterEach(() => {
+      assert.equal(globalThis.setTimeout, realSetTimeout, 'the kit restores the timers');
+      for (const [name, real] of Object.entries(REAL_TIMERS))
+        assert.equal(globalThis[name as keyof typeof REAL_TIMERS], real, name);
+    });
 
     it('fires timers of both clocks in the order of their due times, with the date of the clock', async () => {
       await using kit = await createTestBroker({ timers });
@@ -77,6 +86,23 @@ for (const { name, timers, exactMs } of RUNNERS)
       assert.equal(times.length, 4);
       for (const [at, due] of [20, 1_007, 2_014, 3_021].entries())
         assert.ok(times[at] >= due && times[at] <= due + exactMs * (at || 1), `${times[at]} instead of ${due}`);
+    });
+
+    it('fires an interval no more that was cleared by its own function', async () => {
+      await using kit = await createTestBroker({ timers });
+      const counts = [0, 0, 0];
+      const first = setInterval(() => {
+        counts[0]++;
+        clearInterval(first);
+      }, 10);
+      const second = setInterval(() => {
+        if (++counts[1] === 2) clearTimeout(second);
+      }, 10);
+      const third = setInterval((by: number) => (counts[2] += by), 10, 2);
+      await kit.clock.advance(100);
+      clearInterval(third);
+      await kit.clock.advance(100);
+      assert.deepEqual(counts, [1, 2, 20]);
     });
 
     it('stops expectMessage at the message that a fake timer publishes', async () => {
@@ -118,6 +144,8 @@ for (const { name, timers, exactMs } of RUNNERS)
       kit.isReachable = true;
       assert.equal((await kit.expectMessage('queued', { within: '6s' })).text, 'offline');
       await sent;
+      await kit.clock.advance('5m');
+      assert.equal(kit.packets('js').filter(({ cmd }) => cmd === 'connect').length, 2);
       const ended = client.endAsync();
       await kit.clock.advance(20); // `end` waits 10 ms with a timer
       await ended;
