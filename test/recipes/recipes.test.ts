@@ -95,7 +95,7 @@ describe('The recipes', () => {
   it('name metrics that exist', async () => {
     await using kit = await createTestBroker();
     const answer = await metricsHandler(kit.broker).fetch(new Request('http://localhost/metrics'));
-    const names = new Set([...(await answer.text()).matchAll(/^(\w+)\{/gm)].map(([, name]) => name));
+    const names = new Set([...(await answer.text()).matchAll(/^(?:# TYPE )?(\w+)[{ ]/gm)].map(([, name]) => name));
     const used = [...pageOf('prometheus').matchAll(/\b(?:embermq|process|nodejs)_\w+/g)].map(([name]) => name);
     assert.ok(used.length > 10);
     assert.deepEqual(
