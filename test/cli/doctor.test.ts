@@ -69,7 +69,7 @@ const SOUND: Partial<Machine> = {
 /** Run the doctor in this process. @returns the exit code, all lines, and those that are not ok */
 async function examined(args: readonly string[], { machine = {}, files = {}, env = {} }: Given = {}) {
   const shell = testShell();
-  Object.assign(shell.env, env);
+  Object.assign(shell.env, { EMBERMQ_DATA_DIR: newPath() }, env); // ./data may be that of `npm start`
   for (const [path, text] of Object.entries(files)) shell.files.set(path, text);
   const code = await examine(['--json', ...NO_PORTS, ...args], shell, withParts({ ...SOUND, ...machine }));
   const lines = JSON.parse(shell.out()) as Line[];
@@ -481,6 +481,17 @@ describe('doctor with a configuration that has a fault', () => {
     assert.ok(lines.length > 10);
   });
 
+  it('examines the folder that is named, also after more errors than it reads', async () => {
+    const folder = await filled();
+    const files = {
+      'e.json': JSON.stringify(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`no${at}`, 1])))
+    };
+    for (const given of [{ args: ['--data-dir', folder] }, { args: [], env: { EMBERMQ_DATA_DIR: folder } }]) {
+      const { lines } = await examined(['--config', 'e.json', ...given.args], { files, env: given.env ?? {} });
+      assert.ok(lines.some(({ id, level }) => id === 'store-format' && level === 'ok'));
+    }
+  });
+
   it('reports a config file with secrets that everybody can read', withModes, async () => {
     const path = newPath('.json');
     writeFileSync(path, JSON.stringify({ app: 'tools:a-long-enough-secret' }), { mode: 0o644 });
@@ -615,6 +626,7 @@ describe('doctor with a configuration that has a fault', () => {
         ]
       })
     );
+    shell.env.EMBERMQ_DATA_DIR = newPath();
     const importPackage = () => Promise.reject(new Error('not here'));
     const args = ['--json', ...NO_PORTS, '--host', '0.0.0.0', '--config', 'e.json'];
     const code = await examine(args, Object.assign(shell, { importPackage }), withParts(SOUND));
@@ -652,8 +664,9 @@ describe('doctor with a configuration that has a fault', () => {
     await only('access-files', 'fault', /permit/, /Correct the file/, ['--acl-file', rules]);
   });
 
-  it('reports a port that another program has, and an address of another machine', async () => {
+  it('reports a port that another program has, and an address of another machine', async (t) => {
     const server = createServer().listen(0, '127.0.0.1');
+    t.after(() => server.close());
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     await only(
@@ -667,7 +680,6 @@ describe('doctor with a configuration that has a fault', () => {
       const { bad } = await examined(['--mqtt-port', `${port}`]);
       assert.match(bad[0].text, new RegExp(`in use by process ${process.pid} \\(.*node`));
     }
-    server.close();
     const other = ['--http-host', '192.0.2.1', '--http-port', `${await unusedPort()}`];
     const found = (await examined(other)).bad.find(({ id }) => id === 'ports');
     assert.match(found?.text ?? '', /^192\.0\.2\.1:\d+ \(http\) cannot be bound: EADDRNOTAVAIL/);

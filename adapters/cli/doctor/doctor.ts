@@ -71,7 +71,8 @@ export async function examine(args: readonly string[], shell: Shell, machine: Ma
   const configuration = await examineConfiguration(flags, shell);
   const { settings } = configuration;
   const construction = settings === undefined ? NOTHING : await construct(settings, shell);
-  const folder = settings === undefined ? (dir ?? './data') : settings.own.memory ? undefined : settings.own.dataDir;
+  const named = flags.dataDir ?? shell.env.EMBERMQ_DATA_DIR ?? SERVE_OPTIONS.dataDir.default;
+  const folder = settings === undefined ? `${named}` : settings.own.memory ? undefined : settings.own.dataDir;
   const subject: Subject = {
     ...configuration,
     problems: [...configuration.problems, ...construction.problems],
