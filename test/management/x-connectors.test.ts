@@ -68,10 +68,9 @@ describe('Webhooks over REST', () => {
   it('tests webhooks in each revision: a server that accepts, one that refuses, one that never answers, and none', async (context) => {
     const actions: string[] = [];
     const server = createServer((request, response) => {
+      if (request.url === '/never') return;
       request.on('data', (chunk) => actions.push(JSON.parse(String(chunk)).action));
-      request.on('end', () => {
-        if (request.url !== '/never') response.writeHead(request.url?.startsWith('/refused') ? 500 : 204).end();
-      });
+      request.on('end', () => response.writeHead(request.url?.startsWith('/refused') ? 500 : 204).end());
     }).listen(0, '127.0.0.1');
     context.after(() => {
       server.closeAllConnections();
@@ -87,7 +86,7 @@ describe('Webhooks over REST', () => {
       never: `${origin}/never`,
       none: 'http://127.0.0.1:1/'
     }))
-      webhook(broker, { name, url, timeout: 50, rules: [{ event: 'client.connected' }] });
+      webhook(broker, { name, url, ...(name === 'never' && { timeout: 50 }), rules: [{ event: 'client.connected' }] });
     for (const revision of ['earlier', 'later', 'hosted'] as const) {
       await using api = await serveManagement(broker, { revision, credentials: ['applications', 'users'] });
       const test = async (name: string) => {
@@ -110,7 +109,7 @@ describe('Webhooks over REST', () => {
       const { error, ...none } = await test('none');
       assert.deepEqual([none, error.code], [{ delivered: false }, 'HTTP_FAILED']);
       assert.match(error.message, /ECONNREFUSED/);
-      assert.deepEqual(actions.splice(0), ['webhook_test', 'webhook_test', 'webhook_test']);
+      assert.deepEqual(actions.splice(0), ['webhook_test', 'webhook_test']);
       const unknown = await api.call('POST', '/api/x/webhooks/unknown/test');
       assert.deepEqual([unknown.status, unknown.body.code], [404, 105]);
       const authorization = `Basic ${Buffer.from('vera:a password').toString('base64')}`;
