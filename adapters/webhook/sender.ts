@@ -62,7 +62,11 @@ export class WebhookSender {
     this.#isPlainText = isPlainText(this.#headers);
   }
 
-  /** Send entries, whose content is JSON. @param headers additional names and values, alternating @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached */
+  /**
+   * Send entries, whose content is JSON.
+   * @param headers additional names and values, alternating
+   * @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached
+   */
   async send(entries: readonly OutboxEntry[], attempt: Attempt, headers: readonly string[] = []): Promise<void> {
     const request = this.#requestOf(entries);
     request.headers.push(...headers);

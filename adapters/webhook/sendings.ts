@@ -3,7 +3,7 @@ import type { OutboxEntry, SendingFollower } from '../../lib/index.ts';
 /** The queued events of a webhook whose sending is followed, such as by tracing. After a restart, none is. */
 export class Sendings {
   readonly #followers = new Map<string, SendingFollower>();
-  /** The entry that has left the outbox last, which may be before \`begun\`. */
+  /** The entry that has left the outbox last, which may be before `begun`. */
   #lastEnded: string | undefined;
 
   /** Follow the sending of an entry. @param follower undefined: it is not followed */

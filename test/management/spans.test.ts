@@ -305,6 +305,31 @@ describe('observeSpans', () => {
     assert.ok(dropped.endMs !== undefined);
   });
 
+  it('leaves out entries of tracestate that are not valid, so that no publisher can break or extend a request', async () => {
+    await using rig = await setUp({ filter: 'a' });
+    const { kit } = rig;
+    const seen: unknown[] = [];
+    const server = createServer((request, response) => {
+      seen.push([request.headers.tracestate, request.headers.evil]);
+      response.end();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const hook = webhook(kit.broker, { url: `http://127.0.0.1:${port}/`, rules: [{ event: 'message.publish' }] });
+    const long = Array.from({ length: 40 }, (_, at) => `k${at}=v`).join();
+    for (const state of ['x=1,y=2\r\nevil: 1,é=3,z=ü,=,q', 'x=1\r\n\r\nGET / HTTP/1.1', long]) {
+      await kit.broker.publish('a', 'x', traced(SAMPLED, ['tracestate', state]));
+      await hook.idle();
+    }
+    server.closeAllConnections();
+    server.close();
+    assert.deepEqual(seen, [
+      ['x=1', undefined],
+      [undefined, undefined],
+      [undefined, undefined]
+    ]);
+  });
+
   it('bounds the spans of a message with many receivers', async () => {
     await using rig = await setUp();
     const { kit, tracer } = rig;

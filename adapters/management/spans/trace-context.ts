@@ -7,6 +7,10 @@ import type { SpanContext, SpanParent, TraceState } from './tracer.ts';
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})($|-)/;
 /** Maximum number of characters of `tracestate` that are passed on. */
 const MAX_STATE = 512;
+/** Maximum number of entries of `tracestate`. */
+const MAX_ENTRIES = 32;
+/** An entry of `tracestate`. Others are left out: publishers choose them, and requests of webhooks have them in a header. */
+const STATE_ENTRY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const SAMPLED = 1;
 
 /** The key under which the API of OpenTelemetry keeps the span of a context. */
@@ -75,10 +79,8 @@ class StateList implements TraceState {
   readonly #entries: readonly string[];
 
   constructor(text: string) {
-    this.#entries = text
-      .split(',')
-      .map((entry) => entry.trim())
-      .filter((entry) => entry.includes('='));
+    const entries = text.split(',').map((entry) => entry.trim());
+    this.#entries = entries.length > MAX_ENTRIES ? [] : entries.filter((entry) => STATE_ENTRY.test(entry));
   }
 
   get(key: string): string | undefined {
