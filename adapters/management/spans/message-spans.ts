@@ -104,7 +104,8 @@ export class MessageSpans implements MessageFollower {
   }
 
   #opened(traced: TracedMessage): void {
-    if (this.#open.size >= MAX_OPEN) for (const [, oldest] of this.#open) if (oldest.end()) break;
+    const [oldest] = this.#open.values();
+    if (this.#open.size >= MAX_OPEN) oldest.end();
     this.#open.set(traced.id, traced);
   }
 
@@ -205,12 +206,11 @@ class TracedMessage implements MessageTrail, RoutingFollower {
     this.end();
   }
 
-  /** End the `publish` span. @returns true */
-  end(): boolean {
+  /** End the `publish` span. */
+  end(): void {
     this.#spans.closed(this.id);
     if (!this.#isEnded) this.#publish.end(this.#now);
     this.#isEnded = true;
-    return true;
   }
 
   #start(name: string, kind: number, type: string, attributes: SpanAttributes): StartedSpan {
