@@ -748,6 +748,14 @@ describe('the command import', () => {
     assert.ok(!existsSync(out));
   });
 
+  it('names the file that it cannot write', async () => {
+    const { folder } = await imported({ 'mosquitto.conf': LISTENER });
+    const shell = testShell();
+    const out = join(folder, 'missing', 'embermq.json');
+    assert.equal(await runCommand(['import', join(folder, 'mosquitto.conf'), '--out', out], shell), 1);
+    assert.ok(shell.err().startsWith(`embermq: cannot write ${out}: ENOENT`));
+  });
+
   it('recognises the broker by the name or the content of the file, unless --from names it', async () => {
     const mosquitto = await imported({ 'broker.conf': 'listener 1883 127.0.0.1\nallow_anonymous true\n' });
     assert.equal(mosquitto.config.allowAnonymous, true);

@@ -152,14 +152,20 @@ async function leaveOutBridges(draft: Draft, shell: Shell): Promise<void> {
 /** Write files that do not exist. If one exists, none is written. @throws BrokerError FILE_EXISTS, FILE_UNWRITABLE */
 async function writeNew(files: readonly (readonly [path: string, text: string])[]): Promise<void> {
   const opened = [];
+  let path = '';
   try {
-    for (const [path] of files) opened.push({ path, handle: await open(path, 'wx', FILE_MODE) });
-    for (const [at, [, text]] of files.entries()) await opened[at].handle.writeFile(text);
+    for (const [name, text] of files) {
+      path = name;
+      opened.push({ path, text, handle: await open(path, 'wx', FILE_MODE) });
+    }
+    for (const file of opened) {
+      path = file.path;
+      await file.handle.writeFile(file.text);
+    }
   } catch (cause) {
-    for (const { path } of opened) await rm(path, { force: true });
+    for (const file of opened) await rm(file.path, { force: true });
     const { code, message } = cause as NodeJS.ErrnoException;
-    if (code !== 'EEXIST') throw new BrokerError('FILE_UNWRITABLE', message, { cause });
-    const path = files[opened.length][0];
+    if (code !== 'EEXIST') throw new BrokerError('FILE_UNWRITABLE', `cannot write ${path}: ${message}`, { cause });
     throw new BrokerError('FILE_EXISTS', `${path} exists, and is not overwritten: name another file with --out`, {
       cause
     });
