@@ -1,28 +1,17 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { postgresql, type SqlOptions } from '../../adapters/auth/database/index.ts';
 import { http } from '../../adapters/auth/http/index.ts';
 import { ldap } from '../../adapters/auth/ldap/index.ts';
 import type { AuthSource } from '../../lib/adapter.ts';
 import type { AuthorizeRequest } from '../../lib/index.ts';
+import { freePort } from '../support/free-ports.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, subscribe, turns } from '../support/wire.ts';
 import { sourceBroker } from './source-kit.ts';
 
 const ALLOWED = [{ allow: 1, access: 3, topic: '#' }];
 const TTL = 60_000;
-
-/** A closed port of 127.0.0.1. */
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** A database that a test lets fail or wait. */
 function database(options: Partial<SqlOptions> = {}) {
@@ -45,9 +34,9 @@ describe('a source that cannot ask its server about the rights of a client', () 
   const makers: Record<string, Make> = {
     database: async (onError) =>
       postgresql({ query: () => Promise.reject(new Error('down')), authenticate: false, onError }),
-    http: async (onError) => http({ acl: { url: `http://127.0.0.1:${await closedPort()}/` }, onError }),
+    http: async (onError) => http({ acl: { url: `http://127.0.0.1:${await freePort()}/` }, onError }),
     ldap: async (onError) =>
-      ldap({ url: `ldap://127.0.0.1:${await closedPort()}`, baseDn: 'dc=example', acl: true, onError })
+      ldap({ url: `ldap://127.0.0.1:${await freePort()}`, baseDn: 'dc=example', acl: true, onError })
   };
 
   for (const [name, make] of Object.entries(makers))

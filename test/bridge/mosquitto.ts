@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { type Client, connectClient } from '../../lib/index.ts';
+import { freePorts } from '../support/free-ports.ts';
 
 const COMMAND = '/usr/sbin/mosquitto';
 const isInstalled = spawnSync(COMMAND, ['-h']).error === undefined;
@@ -30,8 +31,7 @@ export class Mosquitto {
 
   async begin(): Promise<this> {
     if (this.port === 0) {
-      this.port = await freePort();
-      this.secondPort = await freePort();
+      [this.port, this.secondPort] = await freePorts(2);
     }
     const file = join(this.#folder, 'mosquitto.conf');
     const lines = [`listener ${this.port} 127.0.0.1`, 'allow_anonymous true', 'persistence true'];
@@ -66,12 +66,4 @@ export class Mosquitto {
     await this.stop();
     rmSync(this.#folder, { recursive: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  return port;
 }

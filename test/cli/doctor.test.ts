@@ -27,6 +27,7 @@ import { Draft } from '../../lib/store/record.ts';
 import { fillFolder, stateOf } from '../store/filled-folder.ts';
 import { change } from '../store/filled-store.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { freePort } from '../support/free-ports.ts';
 import { joinedProgram } from '../support/programs.ts';
 import { CommandProcess } from './process.ts';
 import { testShell } from './shell.ts';
@@ -186,7 +187,7 @@ describe('doctor with a sound broker', () => {
         assert.match(textsOf('store-format')[0], new RegExp(`^format ${FORMAT}, `));
         // the broker still has its lock and works
         assert.equal((await fetch(`http://127.0.0.1:${http}/readyz`)).status, 200);
-        const elsewhere = await examined([folder, '--mqtt-port', `${await unusedPort()}`]);
+        const elsewhere = await examined([folder, '--mqtt-port', `${await freePort()}`]);
         assert.deepEqual(
           elsewhere.bad.map(({ id, level }) => [id, level]),
           [
@@ -204,14 +205,6 @@ describe('doctor with a sound broker', () => {
     }
   );
 });
-
-async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 describe('doctor with a data folder that has a fault', () => {
   it('reports a folder that does not exist, or is a file', async () => {
@@ -532,7 +525,7 @@ describe('doctor with a configuration that has a fault', () => {
   });
 
   it('reports a port that two listeners use', async () => {
-    const port = await unusedPort();
+    const port = await freePort();
     const both = ['--mqtt-port', `${port}`, '--wss-port', 'off', '--http-port', `${port}`, '--data-dir', newPath()];
     await only('ports', 'fault', new RegExp(`:${port} \\(http\\) is also the port of mqtt`), /--http-port/, both);
     const listeners = [
@@ -680,7 +673,7 @@ describe('doctor with a configuration that has a fault', () => {
       const { bad } = await examined(['--mqtt-port', `${port}`]);
       assert.match(bad[0].text, new RegExp(`in use by process ${process.pid} \\(.*node`));
     }
-    const other = ['--http-host', '192.0.2.1', '--http-port', `${await unusedPort()}`];
+    const other = ['--http-host', '192.0.2.1', '--http-port', `${await freePort()}`];
     const found = (await examined(other)).bad.find(({ id }) => id === 'ports');
     assert.match(found?.text ?? '', /^192\.0\.2\.1:\d+ \(http\) cannot be bound: EADDRNOTAVAIL/);
     assert.match(found?.remedy ?? '', /Use an address of this machine/);

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect as connectSocket, createServer } from 'node:net';
+import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { CommandProcess } from './process.ts';
 import { testShell } from './shell.ts';
 
@@ -45,15 +46,6 @@ function userLine(name: string): string {
   return String(spawnSync('cat', [file]).stdout);
 }
 
-async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 /** The processes that tests have started; those that a failed test has left are ended with the file. */
 const children: ChildProcess[] = [];
 after(() => {
@@ -69,8 +61,7 @@ interface Running {
 }
 
 async function startMosquitto(files: Readonly<Record<string, string>>): Promise<Running> {
-  const port = await unusedPort();
-  const tlsPort = await unusedPort();
+  const [port, tlsPort] = await freePorts(2);
   const folder = folderWith(files, port);
   const user = process.getuid?.() === 0 ? ['user root'] : [];
   writeFileSync(

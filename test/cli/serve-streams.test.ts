@@ -16,6 +16,7 @@ import { followStreams } from '../../adapters/cli/serve/streams-port.ts';
 import type { SinkType } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
 import { openSink } from '../streams/sink-bench.ts';
+import { freePort } from '../support/free-ports.ts';
 import { functionModule } from '../support/plugins.ts';
 import { type ZipEntry, zip } from '../support/zip.ts';
 import { readyPorts, type TestShell, testShell } from './shell.ts';
@@ -25,14 +26,6 @@ const APP = 'me:secret-of-me';
 const SIGNED = { authorization: `Basic ${Buffer.from(APP).toString('base64')}` };
 const LOCAL = ['--rules-credentials', 'remote', '--app', APP];
 const FLAGS = ['serve', '--memory', '--mqtt-port', '0', '--ws-port', 'off'];
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Run `serve` while `use` runs. @returns what it has written to standard error */
 async function serving(args: readonly string[], use: (ready: Record<string, number>) => unknown): Promise<string> {

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { tutorials } from '../support/example-tables.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { JOINED, joinedProgram } from '../support/programs.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -17,20 +17,6 @@ const skip = existsSync('/bin/bash') ? false : 'there is no bash';
 const OTHER_PORTS = Object.fromEntries(
   ['WS', 'HTTP_EARLIER', 'RULES', 'DASHBOARD'].map((name) => [`EMBERMQ_${name}_PORT`, 'off'])
 );
-
-/** Ports that are free now. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    })
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
 
 /** A tutorial that has been copied into a folder. */
 class Copy {

@@ -3,7 +3,6 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -13,6 +12,7 @@ import { WebSocket } from 'ws';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
 import { CommandProcess } from '../cli/process.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { freePorts } from '../support/free-ports.ts';
 
 const deploy = join(import.meta.dirname, '../../examples/deploy');
 const APP = 'ops:a secret of the test';
@@ -23,20 +23,6 @@ const NGINX = '/usr/sbin/nginx';
 const hasStream = existsSync('/usr/lib/nginx/modules/ngx_stream_module.so');
 const skip =
   spawnSync(NGINX, ['-v']).status === 0 && hasStream ? false : 'nginx with its stream module is not installed';
-
-/** Ports that are free now. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    })
-  );
-  const ports = servers.map((server) => (server.address() as { readonly port: number }).port);
-  for (const server of servers) server.close();
-  return ports;
-}
 
 describe('The configuration of nginx', { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-nginx-'));

@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import mqtt from 'mqtt';
+import { freePort, freePorts } from '../support/free-ports.ts';
 import { JOINED } from '../support/programs.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -102,13 +103,6 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0);
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
-}
-
 function make(type: string, config: object, credentials?: object): FlowNode {
   const node = new FlowNode(credentials);
   types[type].call(node, config);
@@ -156,7 +150,7 @@ describe('The package node-red-contrib-embermq', () => {
 
   for (const type of ['embermq broker', 'aedes broker'])
     it(`opens a port, sends events and messages, and closes the port: ${type}`, async () => {
-      const mqtt_port = await freePort();
+      const mqtt_port = String(await freePort());
       const node = make(type, { mqtt_port, mqtt_ws_bind: 'port', mqtt_ws_port: '' });
       await node.line(/status node-red:common.status.connected/);
       const device = await mqtt.connectAsync(`mqtt://127.0.0.1:${mqtt_port}`, {
@@ -186,7 +180,7 @@ describe('The package node-red-contrib-embermq', () => {
     });
 
   it('accepts only clients with the user name and the password of its credentials', async () => {
-    const mqtt_port = await freePort();
+    const mqtt_port = String(await freePort());
     const node = make('embermq broker', { mqtt_port }, { username: 'ann', password: 'secret' });
     await node.line(/connected/);
     const url = `mqtt://127.0.0.1:${mqtt_port}`;
@@ -199,7 +193,7 @@ describe('The package node-red-contrib-embermq', () => {
 
   it('keeps its state in a folder in place of MongoDB, with a warning', async () => {
     for (const fields of [{ dburl: 'mongodb://localhost/mqtt' }, { persistence_bind: 'mongodb' }]) {
-      const mqtt_port = await freePort();
+      const mqtt_port = String(await freePort());
       const node = make('aedes broker', { mqtt_port, ...fields });
       await node.line(/warning MongoDB is not used/);
       await node.line(/connected/);
@@ -222,7 +216,7 @@ describe('The package node-red-contrib-embermq', () => {
   });
 
   it('keeps the red status of a broker that could not start when clients connect', async () => {
-    const [first, second] = [await freePort(), await freePort()];
+    const [first, second] = (await freePorts(2)).map(String);
     const running = make('embermq broker', { mqtt_port: first, persist: true });
     await running.line(/common.status.connected/);
     const node = make('embermq broker', { mqtt_port: second, persist: true }); // in the folder of the other one

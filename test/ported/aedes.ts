@@ -7,7 +7,8 @@ import { after, before, describe, it } from 'node:test';
 import mqtt from 'mqtt';
 import ts from 'typescript';
 import { makeCertificates } from '../support/certificates.ts';
-import { freePorts, installed, outputOf, packed } from './installed.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { installed, outputOf, packed } from './installed.ts';
 
 const VERSIONS = { '0': '^0.51.3', '1': '^1.2.0' };
 type Version = keyof typeof VERSIONS;

@@ -1,9 +1,7 @@
 // Apps of other projects, installed from the registry of npm into `.cache/ported`, beside the packages of this project as npm would publish them.
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { npm } from '../support/tarball.ts';
@@ -57,15 +55,6 @@ export function installed(name: string, manifest: Manifest): string {
 export function nodeOf(major: number): string {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
   return join(execFileSync('bash', ['.ci/node', String(major)], { cwd: root, encoding: 'utf8' }).trim(), 'node');
-}
-
-/** Returns ports on which no server listens. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
 }
 
 /** Runs a program of an app and returns what it prints. @throws Error with its output if it fails or takes more than a minute */

@@ -4,8 +4,9 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import ts from 'typescript';
+import { freePorts } from '../support/free-ports.ts';
 import { promised } from '../support/pages.ts';
-import { freePorts, installed, outputOf, packed } from './installed.ts';
+import { installed, outputOf, packed } from './installed.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../adapters/nest/README.md'), 'utf8');
 const programs = [...page.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, code]) => code);

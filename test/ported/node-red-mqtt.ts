@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt';
 import { users } from '../../lib/index.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { until } from '../support/until.ts';
-import { freePorts, installed, nodeOf } from './installed.ts';
+import { installed, nodeOf } from './installed.ts';
 import { LoggedProcess } from './process-log.ts';
 import { Stage } from './stage.ts';
 

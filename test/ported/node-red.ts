@@ -11,7 +11,8 @@ import mqtt, { type IClientOptions } from 'mqtt';
 import type { Page } from 'playwright-core';
 import { closeBrowser, missingBrowser, openTab } from '../console/browser.ts';
 import { makeCertificates } from '../support/certificates.ts';
-import { freePorts, installed, nodeOf, packed } from './installed.ts';
+import { freePorts } from '../support/free-ports.ts';
+import { installed, nodeOf, packed } from './installed.ts';
 
 /** The versions of Node-RED, with the version of Node that each runs on. */
 const VERSIONS = [

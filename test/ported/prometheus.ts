@@ -13,6 +13,7 @@ import { type Broker, type Client, connectClient, createBroker } from 'embermq';
 import { metricsHandler } from 'embermq/management';
 import { listen } from 'embermq/net';
 import { webhook } from 'embermq/webhook';
+import { freePorts } from '../support/free-ports.ts';
 import {
   alertExpressions,
   dashboardExpressions,
@@ -20,7 +21,6 @@ import {
   RULES_FILE,
   withoutThreshold
 } from '../support/monitoring-files.ts';
-import { freePorts } from './installed.ts';
 
 /** Maximum time until an expression has data. */
 const PATIENCE_MS = 60_000;

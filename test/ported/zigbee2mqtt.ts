@@ -8,8 +8,9 @@ import { before, describe, it } from 'node:test';
 import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt';
 import { parse, stringify } from 'yaml';
 import { makeCertificates } from '../support/certificates.ts';
+import { freePorts } from '../support/free-ports.ts';
 import { programOf, SOURCE_FLAGS } from '../support/programs.ts';
-import { freePorts, installed, nodeOf } from './installed.ts';
+import { installed, nodeOf } from './installed.ts';
 import { LoggedProcess } from './process-log.ts';
 
 const PASSWORD = 'a secret';

@@ -12,6 +12,7 @@ import { type AddressInfo, connect, createServer as createTcp, type Socket } fro
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { BrokerError, createBroker } from 'embermq';
 import { httpPullSource, httpPushSource, mountedHttpPush, StreamsPort } from '../../adapters/streams/http/index.ts';
+import { freePort } from '../support/free-ports.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -155,15 +156,6 @@ describe('the source httppull', () => {
 });
 
 describe('the source httppush', () => {
-  /** A free port. */
-  async function freePort(): Promise<number> {
-    const server = createTcp();
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
-
   /** The status of a request with arbitrary headers, including `Host`. */
   async function statusOf(port: number, options: RequestOptions): Promise<number | undefined> {
     const sent = request({ port, host: '127.0.0.1', method: 'POST', ...options });
