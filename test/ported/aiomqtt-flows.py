@@ -1,7 +1,4 @@
-"""Run a flow of aiomqtt against a broker: aiomqtt-flows.py FLOW OPTIONS
-
-OPTIONS is JSON: `version` (3, 4 or 5), `ports` of the listeners, `ca` (a file), and what the flow needs. A failure is a traceback.
-"""
+"""Run a flow of aiomqtt against a broker: aiomqtt-flows.py FLOW OPTIONS (see flows.py)"""
 import asyncio
 import json
 import ssl
@@ -11,24 +8,9 @@ import aiomqtt
 from aiomqtt import MqttError, Will
 from aiomqtt.exceptions import MqttConnectError
 from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-OPTIONS = json.loads(sys.argv[2])
-VERSION = OPTIONS["version"]
-PATIENCE_SEC = 60
-"""Time within which something happens that has to happen."""
-NOTHING_SEC = 0.5
-"""Time in which something does not happen."""
-
-
-def properties(packet, **values):
-    if VERSION != 5:
-        return None
-    result = Properties(packet)
-    for name, value in values.items():
-        setattr(result, name, value)
-    return result
+from flows import NOTHING_SEC, OPTIONS, PATIENCE_SEC, VERSION, ask, code_of, properties
 
 
 class Client(aiomqtt.Client):
@@ -71,10 +53,6 @@ async def nothing(client):
     except asyncio.TimeoutError:
         return
     raise AssertionError(f"unexpected message {message.topic} {message.payload}")
-
-
-def code_of(reason):
-    return getattr(reason, "value", reason)
 
 
 async def exchange():
@@ -131,7 +109,7 @@ async def sessions():
 
 async def resume():
     """Connections that are cut in the middle of QoS 1 and 2 exchanges: prints what the subscriber has received."""
-    qos, count = OPTIONS["qos"], 150
+    qos, count = OPTIONS["qos"], OPTIONS["count"]
     topic = f"resume/{qos}"
     seen = []
     ready = asyncio.Event()
@@ -353,12 +331,6 @@ async def mqtt5():
             assert seen.UserProperty == [("k", "1"), ("k", "2"), ("ü", "")]
         await peer.publish("mqtt5/b", "own", 1)
         await nothing(peer)
-
-
-def ask(question):
-    """Ask the program that has started this one to do something, and wait until it is done."""
-    print(question)
-    sys.stdin.readline()
 
 
 asyncio.run(globals()[sys.argv[1]]())

@@ -92,7 +92,7 @@ async function resume(given: Flows, version: Version, qos: 1 | 2): Promise<void>
   // a client that connects again may send new messages before the older ones that it has to repeat
   const accepted: number[] = [];
   const unsubscribe = stage.broker.subscribe(`resume/${qos}`, ({ payload }) => accepted.push(Number(payload)));
-  const options = { qos, publisher: publisher.port, subscriber: subscriber.port };
+  const options = { qos, count: RESUMED, publisher: publisher.port, subscriber: subscriber.port };
   const received: number[] = JSON.parse(await runFlow(given, 'resume', version, options));
   unsubscribe();
   assert.deepEqual([publisher.left, subscriber.left], [0, 0], 'each cut was made');

@@ -1,7 +1,4 @@
-"""Run a flow of paho-mqtt against a broker: paho-flows.py FLOW OPTIONS
-
-OPTIONS is JSON: `version` (3, 4 or 5), `ports` of the listeners, `ca` (a file), and what the flow needs. A failure is a traceback.
-"""
+"""Run a flow of paho-mqtt against a broker: paho-flows.py FLOW OPTIONS (see flows.py)"""
 import json
 import queue
 import sys
@@ -11,25 +8,10 @@ import paho.mqtt.client as mqtt
 import paho.mqtt.publish as publish_helpers
 import paho.mqtt.subscribe as subscribe_helpers
 from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-OPTIONS = json.loads(sys.argv[2])
-VERSION = OPTIONS["version"]
-PATIENCE_SEC = 60
-"""Time within which something happens that has to happen."""
-NOTHING_SEC = 0.5
-"""Time in which something does not happen."""
-
-
-def properties(packet, **values):
-    if VERSION != 5:
-        return None
-    result = Properties(packet)
-    for name, value in values.items():
-        setattr(result, name, value)
-    return result
+from flows import NOTHING_SEC, OPTIONS, PATIENCE_SEC, VERSION, ask, code_of, properties
 
 
 class Peer:
@@ -121,19 +103,9 @@ class Peer:
         self.stop()
 
 
-def ask(question):
-    """Ask the program that has started this one to do something, and wait until it is done."""
-    print(question)
-    sys.stdin.readline()
-
-
 def assert_present(flags, is_present):
     """Check Session Present, which CONNACK of MQTT 3.1 does not have."""
     assert flags.session_present == (is_present and VERSION != 3)
-
-
-def code_of(reason):
-    return reason.value if isinstance(reason, ReasonCode) else reason
 
 
 def exchange():
@@ -195,7 +167,7 @@ def sessions():
 
 def resume():
     """Connections that are cut in the middle of QoS 1 and 2 exchanges: prints what the subscriber has received."""
-    qos, count = OPTIONS["qos"], 150
+    qos, count = OPTIONS["qos"], OPTIONS["count"]
     topic = f"resume/{qos}"
     subscriber = Peer("resume-subscriber", kept=True, port=OPTIONS["subscriber"])
     publisher = Peer("resume-publisher", kept=True, port=OPTIONS["publisher"])
