@@ -1,6 +1,6 @@
 // The tutorials that consist of more than one program of TypeScript: as their pages say, in a folder in which embermq is installed.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
@@ -23,6 +23,7 @@ class Copy {
   readonly folder: string;
   readonly page: string;
   readonly #programs: ReadonlyMap<string, string>;
+  readonly #started = new Set<ChildProcess>();
 
   constructor(tutorial: string) {
     const { page, programs } = tutorials().find(({ name }) => name === tutorial) ?? assert.fail();
@@ -65,7 +66,8 @@ class Copy {
       child[name].setEncoding('utf8').on('data', (text) => {
         printed[name] += text;
       });
-    const closed = once(child, 'close');
+    this.#started.add(child);
+    const closed = once(child, 'close').finally(() => this.#started.delete(child));
     await Promise.race([once(child.stdout, 'data'), closed.then(() => assert.fail(printed.stderr))]);
     return async () => {
       child.kill();
@@ -79,7 +81,9 @@ class Copy {
     for (const line of lines) assert.ok(this.page.includes(`${line}\n`), `the page shows "${line}"`);
   }
 
+  /** End the programs that a failed test has left, and remove the folder. */
   remove(): void {
+    for (const child of this.#started) child.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

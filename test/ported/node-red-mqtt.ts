@@ -148,7 +148,12 @@ class NodeRed implements AsyncDisposable {
     const { node, red: program } = programs[red];
     const args = [program, '--userDir', folder, '--settings', join(folder, 'settings.cjs')];
     started.#process = new LoggedProcess(node, [...args, '--port', String(started.#ui)], { cwd: folder });
-    await started.log.logged('Started flows');
+    try {
+      await started.log.logged('Started flows');
+    } catch (error) {
+      await started[Symbol.asyncDispose]();
+      throw error;
+    }
     return started;
   }
 

@@ -1,6 +1,6 @@
 // Debian's prometheus scrapes a broker under load: each expression of the dashboard and of the alerts returns data, and promtool accepts the alerts.
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -21,14 +21,15 @@ import {
   RULES_FILE,
   withoutThreshold
 } from '../support/monitoring-files.ts';
+import { LoggedProcess } from './process-log.ts';
 
 /** Maximum time until an expression has data. */
 const PATIENCE_MS = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'embermq-prometheus-'));
 let broker: Broker;
-let metrics: Server;
-let prometheus: ChildProcess;
+let metrics: Server | undefined;
+let prometheus: LoggedProcess | undefined;
 let api: string;
 const clients: Client[] = [];
 let load: NodeJS.Timeout;
@@ -67,7 +68,7 @@ before(async () => {
     scrape_configs: [{ job_name: 'embermq', static_configs: [{ targets: [`127.0.0.1:${port}`] }] }]
   };
   writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
-  prometheus = spawn(
+  prometheus = new LoggedProcess(
     'prometheus',
     [
       `--config.file=${join(folder, 'prometheus.yml')}`,
@@ -75,20 +76,17 @@ before(async () => {
       `--web.listen-address=127.0.0.1:${apiPort}`,
       '--log.level=warn'
     ],
-    { stdio: ['ignore', 'inherit', 'inherit'] }
+    { cwd: folder }
   );
   api = `http://127.0.0.1:${apiPort}/api/v1`;
 });
 
 after(async () => {
   clearInterval(load);
-  if (prometheus.exitCode === null) {
-    prometheus.kill();
-    await once(prometheus, 'exit');
-  }
+  await prometheus?.end();
   for (const client of clients) await client.disconnect();
-  metrics.closeAllConnections();
-  metrics.close();
+  metrics?.closeAllConnections();
+  metrics?.close();
   await broker.stop();
   rmSync(folder, { recursive: true });
 });
@@ -99,7 +97,8 @@ async function eventually<T>(what: string, ask: () => Promise<T | undefined>): P
   for (;;) {
     const answer = await ask();
     if (answer !== undefined) return answer;
-    assert.ok(performance.now() < until, `${what}: no answer within ${PATIENCE_MS} ms`);
+    const log = prometheus?.lines.join('\n');
+    assert.ok(performance.now() < until, `${what}: no answer within ${PATIENCE_MS} ms:\n${log}`);
     await delay(250);
   }
 }
