@@ -145,14 +145,14 @@ describe('The package embermq-aedes', () => {
     for (const broker of brokers) await closing(broker);
   });
 
-  it('sets client.broker to the Aedes broker, and client.connDetails to what the server has found', async () => {
+  it('sets client.broker to the Aedes broker, and client.connDetails to what the server has found', async (t) => {
     for (const broker of [aedes(), await aedes.Aedes.createBroker()]) {
+      t.after(() => closing(broker));
       for (const request of [undefined, {}, { connDetails: { ipAddress: '192.0.2.1' } }]) {
         const client = broker.handle(new PassThrough(), request as never) as unknown as Record<string, unknown>;
         assert.equal(client.broker, broker);
         assert.deepEqual(client.connDetails, request === undefined ? null : request.connDetails);
       }
-      await closing(broker);
     }
   });
 

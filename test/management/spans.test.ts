@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { type MessageFollower, memoryStore } from 'embermq';
@@ -28,6 +28,11 @@ async function setUp(options?: SpansOptions, brokerOptions: TestBrokerOptions = 
 type Properties = { readonly userProperties?: readonly (readonly [string, string])[] } | undefined;
 const parentIn = (properties: Properties) =>
   properties?.userProperties?.filter(([name]) => name === 'traceparent').map(([, value]) => value) ?? [];
+
+function close(server: Server): void {
+  server.closeAllConnections();
+  server.close();
+}
 
 describe('observeSpans', () => {
   it('traces a message with a sampled traceparent, and lets its receiver continue the trace', async () => {
@@ -275,7 +280,7 @@ describe('observeSpans', () => {
     assert.equal(second.parent?.spanId, rule.spanContext().spanId);
   });
 
-  it('gives the events of webhooks a span, and their requests its trace context', async () => {
+  it('gives the events of webhooks a span, and their requests its trace context', async (t) => {
     await using rig = await setUp({ filter: 'a' }, { leaks: 'ignore' });
     const { kit, tracer } = rig;
     const seen: (string | undefined)[] = [];
@@ -283,6 +288,7 @@ describe('observeSpans', () => {
       seen.push(request.headers.traceparent as string | undefined);
       response.end();
     }).listen(0, '127.0.0.1');
+    t.after(() => close(server));
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const hook = webhook(kit.broker, { url: `http://127.0.0.1:${port}/`, rules: [{ event: 'message.publish' }] });
@@ -295,8 +301,7 @@ describe('observeSpans', () => {
     assert.deepEqual(seen.sort(), [`00-${TRACE_ID}-${span.spanContext().spanId}-01`, undefined, undefined]);
     assert.equal(span.status, undefined);
     assert.ok(span.endMs !== undefined);
-    server.closeAllConnections();
-    server.close();
+    close(server);
     await once(server, 'close');
     await kit.broker.publish('a', 'x', traced(SAMPLED));
     hook.close();
@@ -305,7 +310,7 @@ describe('observeSpans', () => {
     assert.ok(dropped.endMs !== undefined);
   });
 
-  it('leaves out entries of tracestate that are not valid, so that no publisher can break or extend a request', async () => {
+  it('leaves out entries of tracestate that are not valid, so that no publisher can break or extend a request', async (t) => {
     await using rig = await setUp({ filter: 'a' });
     const { kit } = rig;
     const seen: unknown[] = [];
@@ -313,6 +318,7 @@ describe('observeSpans', () => {
       seen.push([request.headers.tracestate, request.headers.evil]);
       response.end();
     }).listen(0, '127.0.0.1');
+    t.after(() => close(server));
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const hook = webhook(kit.broker, { url: `http://127.0.0.1:${port}/`, rules: [{ event: 'message.publish' }] });
@@ -321,8 +327,6 @@ describe('observeSpans', () => {
       await kit.broker.publish('a', 'x', traced(SAMPLED, ['tracestate', state]));
       await hook.idle();
     }
-    server.closeAllConnections();
-    server.close();
     assert.deepEqual(seen, [
       ['x=1', undefined],
       [undefined, undefined],

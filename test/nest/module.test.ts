@@ -133,11 +133,12 @@ describe('EmbermqModule', () => {
     assert.equal(other.broker.state, 'disconnected');
   });
 
-  it('closes the ports that it has opened if another one cannot be opened', async () => {
+  it('closes the ports that it has opened if another one cannot be opened', async (t) => {
     const taken = createServer().listen(0, '127.0.0.1');
+    t.after(() => taken.close());
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
-    const broker = await createBroker().start();
+    await using broker = await createBroker().start();
     for (const options of [{}, { broker }]) {
       const listen = [
         { port: 0, host: '127.0.0.1' },
@@ -149,8 +150,6 @@ describe('EmbermqModule', () => {
       await close(app.hooks); // changes nothing
     }
     assert.equal(broker.state, 'connected');
-    await broker.stop();
-    taken.close();
   });
 
   it('opens nothing if a test has replaced the provider of the broker', async () => {

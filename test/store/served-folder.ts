@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import mqtt from 'mqtt';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { readyPorts, testShell } from '../cli/shell.ts';
+import { until } from '../support/until.ts';
 import type { ServedFolder } from './old-folder.ts';
 
 const APP = 'tester:secret of the tester';
@@ -83,17 +84,17 @@ export async function checkRecords({ management, mqttPort }: Upgraded): Promise<
     clean: false,
     properties: { sessionExpiryInterval: 0xffff_ffff }
   });
-  await new Promise<void>((complete) => {
-    client.on('message', (topic, payload) => {
-      received.push(`${topic} ${payload}`);
-      if (received.length === 21) complete();
-    });
-    client.on('connect', ({ sessionPresent }) => {
-      assert.equal(sessionPresent, true);
-      client.subscribe('retained/#');
-    });
-  });
-  await client.endAsync();
+  client.on('message', (topic, payload) => received.push(`${topic} ${payload}`));
+  try {
+    const isPresent = await new Promise((resolve) =>
+      client.once('connect', (packet) => resolve(packet.sessionPresent))
+    );
+    assert.equal(isPresent, true);
+    await client.subscribeAsync('retained/#');
+    await until(() => received.length >= 21);
+  } finally {
+    await client.endAsync(true);
+  }
   const queued = Array.from({ length: 20 }, (_, n) => `queue/${n} ${n}`);
   assert.deepEqual(received.sort(), ['retained/1 one', ...queued].sort());
 }

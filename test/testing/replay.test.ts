@@ -97,7 +97,7 @@ describe('a recording of real connections', () => {
     const { broker, port } = await openPort();
     await using _broker = broker;
     const file = newFile();
-    const recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
+    await using recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
     const open = (clientId: string, more: object = {}) =>
       connectClient(connect(recorder.port, '127.0.0.1'), { clientId, ...more });
     const panel = await open('panel', { username: 'ann', password: 'secret' });
@@ -128,7 +128,7 @@ describe('a recording of real connections', () => {
     const { broker, port } = await openPort();
     await using _broker = broker;
     const file = newFile();
-    const recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
+    await using recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
     const socket = connect({ port: recorder.port, host: '127.0.0.1', noDelay: true });
     const connected = broker.nextEvent('client.connected');
     for (const byte of encode(connectPacket({ clientId: 'slow' }), 5)) {
@@ -161,7 +161,7 @@ describe('a recording of real connections', () => {
     await using _broker = broker;
     for (const passwords of [false, true]) {
       const file = newFile();
-      const recorder = await recordTraffic(file, { passwords, connect: () => connect(port, '127.0.0.1') });
+      await using recorder = await recordTraffic(file, { passwords, connect: () => connect(port, '127.0.0.1') });
       const stream = connect(recorder.port, '127.0.0.1');
       const client = await connectClient(stream, { clientId: 'c', username: 'ann', password: 'secret' });
       await client.disconnect();
@@ -175,18 +175,18 @@ describe('a recording of real connections', () => {
     }
   });
 
-  it('records no data of a client of another protocol, and passes it on', async () => {
+  it('records no data of a client of another protocol, and passes it on', async (t) => {
     const broker = createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
+    t.after(() => broker.close());
     await once(broker.listen(0, '127.0.0.1'), 'listening');
     const { port } = broker.address() as AddressInfo;
     const file = newFile();
-    const recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
+    await using recorder = await recordTraffic(file, { connect: () => connect(port, '127.0.0.1') });
     const socket = connect(recorder.port, '127.0.0.1').setEncoding('utf8');
     socket.write(`GET / HTTP/1.1\r\nAuthorization: Basic c2VjcmV0\r\n\r\n${' '.repeat(100)}`);
     assert.match((await once(socket, 'data'))[0], /^HTTP/);
     await once(socket, 'close');
     await recorder.close();
-    broker.close();
     const text = readFileSync(file, 'utf8');
     assert.match(text, /"sent":"unreadable"}/);
     assert.doesNotMatch(text, /"data"|puback/);
@@ -198,7 +198,7 @@ describe('a recording of real connections', () => {
     for (const isReachable of [true, false]) {
       const dialled = withResolvers<Socket>();
       const file = newFile();
-      const recorder = await recordTraffic(file, { connect: () => dialled.promise });
+      await using recorder = await recordTraffic(file, { connect: () => dialled.promise });
       const socket = connect(recorder.port, '127.0.0.1');
       await once(socket, 'connect');
       while (recorder.connections === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -215,7 +215,7 @@ describe('a recording of real connections', () => {
   it('closes a connection to the broker that opens after the recorder was closed', async () => {
     for (const isReachable of [true, false]) {
       const dialled = withResolvers<Duplex>();
-      const recorder = await recordTraffic(newFile(), { connect: () => dialled.promise });
+      await using recorder = await recordTraffic(newFile(), { connect: () => dialled.promise });
       const socket = connect(recorder.port, '127.0.0.1').on('error', () => {});
       while (recorder.connections === 0) await new Promise((resolve) => setImmediate(resolve));
       await recorder.close();
@@ -228,14 +228,16 @@ describe('a recording of real connections', () => {
     }
   });
 
-  it('warns of no leak if many clients send faster than the file is written', async () => {
+  it('warns of no leak if many clients send faster than the file is written', async (t) => {
     const broker = createServer((socket) => socket.resume());
+    t.after(() => broker.close());
     await once(broker.listen(0, '127.0.0.1'), 'listening');
     const { port } = broker.address() as AddressInfo;
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
-    const recorder = await recordTraffic(newFile(), { connect: () => connect(port, '127.0.0.1') });
+    t.after(() => process.off('warning', note));
+    await using recorder = await recordTraffic(newFile(), { connect: () => connect(port, '127.0.0.1') });
     const large = encode(message('a', 'x'.repeat(60_000)), 5);
     const sockets = Array.from({ length: 30 }, (_, at) => {
       const socket = connect(recorder.port, '127.0.0.1');
@@ -246,8 +248,6 @@ describe('a recording of real connections', () => {
     while (recorder.frames < 30 * 6) await new Promise((resolve) => setImmediate(resolve));
     for (const socket of sockets) socket.destroy();
     await recorder.close();
-    broker.close();
-    process.off('warning', note);
     assert.deepEqual(warnings, []);
   });
 
