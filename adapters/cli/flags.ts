@@ -50,6 +50,11 @@ export function checkTime(value: unknown, field: string): number {
   return durationMs(Number.isNaN(seconds) ? (value as string) : seconds, field, 's');
 }
 
+/** The entries of a flag that are separated by commas. A value of the config file, such as an array, is returned as it is. */
+export function listIn(value: unknown): unknown {
+  return typeof value === 'string' ? value.split(',').map((entry) => entry.trim()) : value;
+}
+
 /** Create a flag that may be given several times. */
 export function listFlag(about: string, more: Partial<Omit<FlagField, 'default'>> = {}): FlagField<readonly string[]> {
   return { type: 'array', default: [], about, ...more };

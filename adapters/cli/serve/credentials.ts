@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../../lib/index.ts';
 import { type Credentials, readCredentials } from '../../rest/index.ts';
+import { listIn } from '../flags.ts';
 
 /**
  * The values of the option `credentials` of an interface under `serve`, in addition to the identities of the broker.
@@ -8,7 +9,7 @@ export const SERVED = ['remote', 'none'] as const;
 
 /** Read `--rules-credentials`: one word, or both kinds of identities separated by a comma. @throws InvalidInput OPTION_INVALID */
 export function checkWho(value: unknown, field: string): Credentials {
-  const words = typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value;
+  const words = listIn(value);
   const given = Array.isArray(words) && words.length === 1 ? words[0] : words;
   return readCredentials(given, field, SERVED);
 }

@@ -6,7 +6,7 @@ import { BROKER_OPTIONS, ZONE_OPTIONS } from '../../../lib/adapter.ts';
 import { InvalidInput, LOG_LEVELS, type LogLevel } from '../../../lib/index.ts';
 import { ws } from '../../net/index.ts';
 import type { Credentials } from '../../rest/index.ts';
-import { describeFlags, type FlagTable, flag, timeFlag } from '../flags.ts';
+import { describeFlags, type FlagTable, flag, listIn, timeFlag } from '../flags.ts';
 import { checkApp, checkWho } from './credentials.ts';
 
 /** A port option: a number (0 selects a free port) or `off`. */
@@ -219,21 +219,21 @@ function port(
 
 /** Check the origins like a listener, so that the error names the flag. */
 function checkOrigins(value: unknown): unknown {
-  const origins = typeof value === 'string' ? value.split(',').map((origin) => origin.trim()) : value;
+  const origins = listIn(value);
   ws({ port: 0, origins: origins as string[] });
   return origins;
 }
 
 /** Check the proxies like a listener, so that the error names the flag. */
 function checkProxies(value: unknown): unknown {
-  const proxies = typeof value === 'string' ? value.split(',').map((proxy) => proxy.trim()) : value;
+  const proxies = listIn(value);
   ws({ port: 0, trustedProxies: proxies as string[] });
   return proxies;
 }
 
 /** Check the servers that offer plugins, so that the error names the flag. */
 function checkHosts(value: unknown, field: string): unknown {
-  const hosts = typeof value === 'string' ? value.split(',').map((host) => host.trim()) : value;
+  const hosts = listIn(value);
   const isHost = (host: unknown) => typeof host === 'string' && /^https?:/.test(host) && URL.canParse(host);
   if (!Array.isArray(hosts) || !hosts.every(isHost))
     throw new InvalidInput('OPTION_INVALID', field, 'URLs that begin with http:// or https://', value);
