@@ -22,6 +22,7 @@ class FlowNode extends EventEmitter {
   readonly wires: readonly string[][] = [['one'], ['two']];
   readonly sent: { topic: string; payload: Record<string, unknown> }[][] = [];
   readonly lines: string[] = [];
+  #closed: Promise<void> | undefined;
 
   constructor(credentials?: object) {
     super();
@@ -64,7 +65,8 @@ class FlowNode extends EventEmitter {
   }
 
   close(): Promise<void> {
-    return new Promise((resolve) => this.emit('close', resolve));
+    this.#closed ??= new Promise((resolve) => this.emit('close', resolve));
+    return this.#closed;
   }
 }
 
@@ -98,13 +100,18 @@ before(() => {
   for (const file of Object.values<string>(manifest(source)['node-red'].nodes)) require(`./${file}`)(RED);
 });
 
-after(() => {
+/** The nodes that tests have made; those that a failed test has left are closed with the file. */
+const made: FlowNode[] = [];
+
+after(async () => {
+  for (const node of made) await node.close();
   server.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
 function make(type: string, config: object, credentials?: object): FlowNode {
   const node = new FlowNode(credentials);
+  made.push(node);
   types[type].call(node, config);
   return node;
 }
@@ -227,12 +234,12 @@ describe('The package node-red-contrib-embermq', () => {
     await running.close();
   });
 
-  it('reports a port in use, and TLS without a valid certificate', async () => {
+  it('reports a port in use, and TLS without a valid certificate', async (t) => {
     const taken = createServer().listen(0);
+    t.after(() => taken.close());
     const node = make('embermq broker', { mqtt_port: String((taken.address() as AddressInfo).port) });
     assert.match(await node.line(/in use/), /^Error: Port \d+ is already in use$/);
     await node.close();
-    taken.close();
     const unsafe = make('embermq broker', { mqtt_port: '1', usetls: true });
     await unsafe.line(/no certificate/);
     await unsafe.close();
