@@ -8,6 +8,7 @@ import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 
 import { users } from '../../lib/index.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { until } from '../support/until.ts';
+import { Arrivals } from './arrivals.ts';
 import { installed, nodeOf } from './installed.ts';
 import { LoggedProcess } from './process-log.ts';
 import { Stage } from './stage.ts';
@@ -134,7 +135,7 @@ class NodeRed implements AsyncDisposable {
   #process: LoggedProcess | undefined;
   #device: MqttClient | undefined;
   readonly #received: Received[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #arrivals = new Arrivals();
 
   static async start(red: string, flow: readonly object[], credentials: object = {}): Promise<NodeRed> {
     const started = new NodeRed();
@@ -176,7 +177,7 @@ class NodeRed implements AsyncDisposable {
     this.#device = device;
     device.on('message', (topic, payload, packet) => {
       this.#received.push({ topic, payload, packet });
-      for (const look of this.#waiting) look();
+      this.#arrivals.notify();
     });
     await device.subscribeAsync(filter, { qos: 2 });
     return device;
@@ -184,21 +185,10 @@ class NodeRed implements AsyncDisposable {
 
   /** Takes the next message of the device. */
   next(): Promise<Received> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#waiting.delete(look);
-        reject(new Error(`no message for the device after a minute:\n${this.log.lines.join('\n')}`));
-      }, 60_000);
-      const look = () => {
-        const message = this.#received.shift();
-        if (message === undefined) return;
-        clearTimeout(timer);
-        this.#waiting.delete(look);
-        resolve(message);
-      };
-      this.#waiting.add(look);
-      look();
-    });
+    return this.#arrivals.wait(
+      () => this.#received.shift(),
+      () => `no message for the device:\n${this.log.lines.join('\n')}`
+    );
   }
 
   /** Sends a message into the flow. */

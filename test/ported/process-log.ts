@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { Arrivals } from './arrivals.ts';
 
 interface ProcessOptions {
   readonly cwd: string;
@@ -12,7 +13,7 @@ interface ProcessOptions {
 export class LoggedProcess implements AsyncDisposable {
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
-  readonly #waiting = new Set<() => void>();
+  readonly #arrivals = new Arrivals();
   readonly #closed: Promise<unknown>;
 
   /** @param env variables in addition to those of this process */
@@ -23,7 +24,7 @@ export class LoggedProcess implements AsyncDisposable {
     for (const stream of [this.#child.stdout, this.#child.stderr])
       createInterface(stream as NonNullable<typeof stream>).on('line', (line) => {
         this.lines.push(line);
-        for (const look of this.#waiting) look();
+        this.#arrivals.notify();
       });
   }
 
@@ -33,26 +34,11 @@ export class LoggedProcess implements AsyncDisposable {
    * @throws Error with the log if the process ends before, or after a minute
    */
   logged(text: string, from = 0): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const fail = (why: string) => {
-        finish();
-        reject(new Error(`${why}: no line contains "${text}":\n${this.lines.join('\n')}`));
-      };
-      const timer = setTimeout(fail, 60_000, 'after a minute');
-      const look = () => {
-        const line = this.lines.slice(from).find((line) => line.includes(text));
-        if (line === undefined) return;
-        finish();
-        resolve(line);
-      };
-      const finish = () => {
-        clearTimeout(timer);
-        this.#waiting.delete(look);
-      };
-      this.#waiting.add(look);
-      look();
-      void this.#closed.then(() => this.#waiting.has(look) && fail('the process has ended'));
-    });
+    return this.#arrivals.wait(
+      () => this.lines.slice(from).find((line) => line.includes(text)),
+      () => `no line contains "${text}":\n${this.lines.join('\n')}`,
+      this.#closed
+    );
   }
 
   /** Ends the process and waits until it has ended. */

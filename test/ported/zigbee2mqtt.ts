@@ -10,6 +10,7 @@ import { parse, stringify } from 'yaml';
 import { makeCertificates } from '../support/certificates.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { programOf, SOURCE_FLAGS } from '../support/programs.ts';
+import { Arrivals } from './arrivals.ts';
 import { installed, nodeOf } from './installed.ts';
 import { LoggedProcess } from './process-log.ts';
 
@@ -155,36 +156,28 @@ interface Received {
 class Inbox {
   readonly client: MqttClient;
   readonly #messages: Received[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #arrivals = new Arrivals();
 
   constructor(client: MqttClient) {
     this.client = client;
     client.on('message', (topic, payload, { retain, qos }: IPublishPacket) => {
       this.#messages.push({ topic, text: payload.toString(), retain, qos });
-      for (const look of this.#waiting) look();
+      this.#arrivals.notify();
     });
   }
 
   /** Takes the first message with a topic and a text out of the inbox, when it has arrived. */
   take(topic: string | RegExp, contained = ''): Promise<Received> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#waiting.delete(look);
-        const seen = this.#messages.map(({ topic, text }) => `${topic} ${text.slice(0, 80)}`).join('\n');
-        reject(new Error(`no message of ${topic} with "${contained}" among:\n${seen}`));
-      }, 60_000);
-      const look = () => {
-        const isMeant = (message: Received) =>
-          (typeof topic === 'string' ? message.topic === topic : topic.test(message.topic)) &&
-          message.text.includes(contained);
-        const at = this.#messages.findIndex(isMeant);
-        if (at < 0) return;
-        clearTimeout(timer);
-        this.#waiting.delete(look);
-        resolve(this.#messages.splice(at, 1)[0]);
-      };
-      this.#waiting.add(look);
-      look();
+    const isMeant = (message: Received) =>
+      (typeof topic === 'string' ? message.topic === topic : topic.test(message.topic)) &&
+      message.text.includes(contained);
+    const taken = () => {
+      const at = this.#messages.findIndex(isMeant);
+      return at < 0 ? undefined : this.#messages.splice(at, 1)[0];
+    };
+    return this.#arrivals.wait(taken, () => {
+      const seen = this.#messages.map(({ topic, text }) => `${topic} ${text.slice(0, 80)}`).join('\n');
+      return `no message of ${topic} with "${contained}" among:\n${seen}`;
     });
   }
 }
