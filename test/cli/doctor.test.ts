@@ -538,6 +538,23 @@ describe('doctor with a configuration that has a fault', () => {
     assert.deepEqual(texts, [`127.0.0.1:${port} (own) is also the port of all`]);
   });
 
+  it('does not blame a listener on another address for a port in use', withProc, async (t) => {
+    const server = createServer().listen(0, '127.0.0.2');
+    t.after(() => server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const listeners = [
+      { kind: 'tcp', port, host: '127.0.0.1', name: 'one' },
+      { kind: 'ws', port, host: '127.0.0.2', name: 'other' },
+      { kind: 'ws', port, host: '0.0.0.0', name: 'same' }
+    ];
+    const files = { 'p.json': JSON.stringify({ listeners, allowAnonymous: false }) };
+    const { bad } = await examined(['--config', 'p.json'], { files });
+    const [other, same] = bad.filter(({ id }) => id === 'ports').map(({ text }) => text);
+    assert.match(other, /^127\.0\.0\.2:\d+ \(other\) is in use by process/);
+    assert.match(same, /^0\.0\.0\.0:\d+ \(same\) is also the port of one$/);
+  });
+
   it('finds what serve finds when it creates bridges, webhooks, listeners and interfaces', withModes, async () => {
     const { cert: certFile, key: keyFile } = lasting();
     const secure = { kind: 'tls', port: 0, certFile, keyFile };

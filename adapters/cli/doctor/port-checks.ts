@@ -2,10 +2,11 @@
 // in use, an address of another machine, a privileged port. No client can connect in between unless it tries at that
 // moment, and it is then closed as by a broker that is not started.
 
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { connect, createServer, Server } from 'node:net';
+import { type AddressInfo, connect, createServer, Server } from 'node:net';
 import { dirname } from 'node:path';
 import { placeOf } from '../../../lib/adapter.ts';
 import { isLoopback } from '../../net/index.ts';
@@ -13,6 +14,8 @@ import type { PlannedListener } from '../serve/settings.ts';
 import { type Check, type Finding, fault, ok, reportOf, type Subject, warning } from './check.ts';
 
 const ANSWER_MS = 3_000;
+/** The addresses that stand for all addresses of this machine, with one at which this machine can be reached. */
+const LOOPBACKS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 interface Address {
   readonly host: string;
@@ -23,15 +26,13 @@ interface Address {
 /** A port that is bound while the others are tested, because two listeners may have the same one. */
 interface Bound {
   readonly server: Server;
-  readonly port: number;
   /** The name of its listener. */
   readonly name: string;
 }
 
 /** The address at which a listener can be reached from this machine. */
 function reachable({ host, port }: Address): Address {
-  const own: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  return { host: own[host] ?? host, port };
+  return { host: LOOPBACKS[host] ?? host, port };
 }
 
 function addressOf({ transport: { place } }: PlannedListener): Address | undefined {
@@ -75,7 +76,7 @@ async function checkPort(
   const name = `${placeOf(address)} (${own})`;
   const code = await bindOnce(address);
   if (code instanceof Server) {
-    bound.push({ server: code, port: address.port, name: own });
+    bound.push({ server: code, name: own });
     if (holder === undefined) return ok(`${name} is free`);
     return warning(
       `${name} is free, although the broker runs (process ${holder})`,
@@ -90,7 +91,7 @@ async function checkPort(
   if (code !== 'EADDRINUSE')
     return fault(`${name} cannot be bound: ${code}`, 'Use an address of this machine (--host, --http-host).');
   const remedy = `Stop that program, or use another port${label === undefined ? '' : ` (--${label}-port)`}.`;
-  const other = bound.find(({ port }) => port === address.port);
+  const other = await holderOf(address, bound);
   if (other !== undefined)
     return (isOptional ? warning : fault)(
       `${name} is also the port of ${other.name}`,
@@ -104,6 +105,23 @@ async function checkPort(
   // serve starts without a listener on a default port that is in use
   const isFault = !isOptional && holder === undefined;
   return (isFault ? fault : warning)(`${name} is in use by ${program}`, remedy);
+}
+
+/** Find the listener of the broker that has an address, or a part of it. */
+async function holderOf({ host, port }: Address, bound: readonly Bound[]): Promise<Bound | undefined> {
+  const wanted = await lookup(host).then(
+    ({ address }) => address,
+    () => host
+  );
+  return bound.find(({ server }) => {
+    const held = server.address() as AddressInfo;
+    return held.port === port && (held.address === wanted || [held.address, wanted].some(isEvery));
+  });
+}
+
+/** Tell whether an address stands for all addresses of this machine. */
+function isEvery(address: string): boolean {
+  return Object.hasOwn(LOOPBACKS, address);
 }
 
 async function programOf(pid: number, { machine }: Subject): Promise<string> {
