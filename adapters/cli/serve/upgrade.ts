@@ -1,6 +1,6 @@
-// The version of a store is in its first record, which a start reads before all others. So reads are followed until the
-// broker has started, and only then is it known whether a line is to be written. The end is not known: a start does not
-// read queued messages, and nothing tells how many other records there are.
+// The version of a store is in the record that a start reads before all others: it tells whether the store is upgraded.
+// What follows is counted until the broker has started. The end is not known: a start does not read queued messages, and
+// nothing tells how many other records there are.
 
 import { DEFINITIONS_VERSION, type Entry, FORMAT, FORMAT_KEY, readFormat, type Store } from '../../../lib/adapter.ts';
 import { log, type Shell } from '../command.ts';
