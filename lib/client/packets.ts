@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import type { MessageInput } from '../packets/message.ts';
+import { checkProperties, type MessageInput } from '../packets/message.ts';
 import type { ConnectPacket, ProtocolVersion, PublishPacket } from '../packets/types.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { sessionExpirySec } from './option-check.ts';
@@ -41,7 +41,10 @@ export function publishPacket({
   if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
   if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
   const packet: PublishPacket = { cmd: 'publish', topic, payload: bytesOf(payload), qos, dup: false, retain };
-  if (properties !== undefined) packet.properties = properties;
+  if (properties !== undefined) {
+    checkProperties(properties);
+    packet.properties = properties;
+  }
   return packet;
 }
 

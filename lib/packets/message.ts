@@ -596,14 +596,24 @@ function packetIdOffset(buf: Buffer): number {
 
 /** Copy the properties that an application may set, and check their types. @throws InvalidInput MESSAGE_INVALID */
 function applicationProperties(given: NonNullable<MessageInput['properties']>): Properties {
+  checkProperties(given);
   const own: Properties = {};
-  for (const [name, isGood] of Object.entries(PROPERTY_CHECKS)) {
+  for (const name of PROPERTY_NAMES) {
     const value = (given as Record<string, unknown>)[name];
-    if (value === undefined) continue;
-    if (!isGood(value)) throw new InvalidInput('MESSAGE_INVALID', `properties.${name}`, EXPECTED[name], value);
-    (own as Record<string, unknown>)[name] = value;
+    if (value !== undefined) (own as Record<string, unknown>)[name] = value;
   }
   return own;
+}
+
+/** Check the types of the properties that an application may set. @throws InvalidInput MESSAGE_INVALID */
+export function checkProperties(given: unknown): void {
+  if (typeof given !== 'object' || given === null)
+    throw new InvalidInput('MESSAGE_INVALID', 'properties', 'an object with properties', given);
+  for (const [name, isGood] of Object.entries(PROPERTY_CHECKS)) {
+    const value = (given as Record<string, unknown>)[name];
+    if (value !== undefined && !isGood(value))
+      throw new InvalidInput('MESSAGE_INVALID', `properties.${name}`, EXPECTED[name], value);
+  }
 }
 
 /** Refuse properties that are given outside `properties`, where they would be ignored. @throws InvalidInput MESSAGE_INVALID */

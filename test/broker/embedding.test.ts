@@ -578,7 +578,9 @@ describe('A broker in an app', () => {
       { messageExpiryInterval: 1.5 },
       { correlationData: 'text' },
       { userProperties: { a: 'b' } },
-      { payloadFormatIndicator: 7 }
+      { payloadFormatIndicator: 7 },
+      null,
+      7
     ]) {
       await assert.rejects(broker.publish('t', 'x', { properties } as never), { code: 'MESSAGE_INVALID' });
     }

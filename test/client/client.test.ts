@@ -479,6 +479,16 @@ describe('client.publish', () => {
       const refused = { code: 'MESSAGE_INVALID', field: 'qos', message: /^qos: expected 0, 1 or 2, got / };
       await assert.rejects(client.publish('t', 'x', { qos: qos as 0 }), refused);
     }
+    for (const [field, properties] of [
+      ['properties', 7],
+      ['properties', null],
+      ['properties.contentType', { contentType: 7 }],
+      ['properties.correlationData', { correlationData: 'text' }],
+      ['properties.messageExpiryInterval', { messageExpiryInterval: -1 }],
+      ['properties.payloadFormatIndicator', { payloadFormatIndicator: 7 }],
+      ['properties.userProperties', { userProperties: { a: 'b' } }]
+    ] as const)
+      await assert.rejects(client.publish('t', 'x', { properties } as never), { code: 'MESSAGE_INVALID', field });
     await immediate();
     assert.deepEqual(peer.cmds(), []);
     await client.publish({ topic: '', payload: 'x', properties: { topicAlias: 1 } });
