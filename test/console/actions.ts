@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { PASSWORD } from '../support/dashboard.ts';
+import { copyBy } from './browser.ts';
 import { describeConsole } from './setup.ts';
 import { connectUnread } from './views.ts';
 
@@ -153,26 +154,19 @@ describeConsole('Actions in the console', (served) => {
   it('copies commands of curl and ctl that contain the filter of a list, and no password', async () => {
     const tab = await served.open('clients?_like_clientid=meter');
     const { page } = tab;
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByRole('link', { name: 'meter-2' }).waitFor();
-    const copied = async (name: string) => {
-      await page.getByRole('button', { name }).click();
-      await page.getByText('Copied').waitFor();
-      return page.evaluate<string>('navigator.clipboard.readText()');
-    };
-    assert.equal(await copied('Copy as ctl'), `embermq ctl --url=${served.base}/api clients list meter`);
+    assert.equal(await copyBy(tab, 'Copy as ctl'), `embermq ctl --url=${served.base}/api clients list meter`);
     await page.getByRole('status').filter({ hasText: 'EMBERMQ_APP=ann:PASSWORD' }).waitFor();
-    await page.getByText('Copied').waitFor({ state: 'detached' });
-    const curl = await copied('Copy as curl');
+    const curl = await copyBy(tab, 'Copy as curl');
     assert.equal(curl, `curl -u ann '${served.base}/api/clients?_like_clientid=meter'`);
     await page.goto(`${served.base}/clients?_like_clientid=meter&conn_state=connected`);
     assert.equal(
-      await copied('Copy as ctl'),
+      await copyBy(tab, 'Copy as ctl'),
       `embermq ctl --url=${served.base}/api call GET '/clients?_like_clientid=meter&conn_state=connected'`
     );
     await page.goto(`${served.base}/clients?_like_clientid=meter&sort=sent`);
     assert.equal(
-      await copied('Copy as ctl'),
+      await copyBy(tab, 'Copy as ctl'),
       `embermq ctl --url=${served.base}/api clients busiest --by=sent --places=100 meter`
     );
     assert.deepEqual(tab.faults, []);

@@ -1,6 +1,6 @@
 // A real browser for the tests of the console: Debian's chromium, driven by playwright-core.
 import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { PASSWORD } from '../support/dashboard.ts';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -121,4 +121,23 @@ export async function visit(tab: Tab, url: string): Promise<void> {
 /** Open a view without loading the page again. Parts that it has in common with the one before are opened again, too. */
 export async function reopen(tab: Tab, base: string, view: string): Promise<void> {
   for (const address of ['no-view', view]) await visit(tab, `${base}/${address}`);
+}
+
+let copies = Promise.resolve('');
+
+/**
+ * Click a button that copies, and read what it has copied. All tabs share the clipboard of the browser, so that copies wait for each other.
+ * @param within contains the button and the message "Copied"
+ */
+export function copyBy({ page }: Tab, name: string, within: Locator = page.locator('body')): Promise<string> {
+  const copy = async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.bringToFront(); // a page without the focus may not copy
+    await within.getByText('Copied').waitFor({ state: 'detached' });
+    await within.getByRole('button', { name }).click();
+    await within.getByText('Copied').waitFor();
+    return page.evaluate<string>('navigator.clipboard.readText()');
+  };
+  copies = copies.then(copy, copy);
+  return copies;
 }

@@ -5,7 +5,7 @@ import { protobufFormat } from 'embermq/streams/protobuf';
 import type { Page } from 'playwright-core';
 import { FakePlugins } from '../streams-api/fake-plugins.ts';
 import { startConsole } from '../support/dashboard.ts';
-import { logIn, openTab, reopen, settled } from './browser.ts';
+import { copyBy, logIn, openTab, reopen, settled } from './browser.ts';
 import { describeConsole, type ServedConsole, seriousFindings } from './setup.ts';
 
 /** Replace the statement in the editor. */
@@ -299,27 +299,21 @@ function declareTests(served: ServedConsole): void {
   it('copies the commands that add a connection, with placeholders for its secrets', async () => {
     const tab = await served.open('stream-rules?tab=connections');
     const { page } = tab;
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.bringToFront(); // a page without the focus may not copy
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Add a connection' }).click();
     await dialog.getByLabel('Name').fill('plant');
     await dialog
       .getByLabel('Other properties, as JSON')
       .fill('{"server":"tcp://me:geheim@plant:1883","password":"geheim"}');
-    const copied = async (name: string) => {
-      await dialog.getByRole('button', { name }).click();
-      await dialog.getByText('Copied').waitFor();
-      const text = await page.evaluate<string>('navigator.clipboard.readText()');
-      await dialog.getByText('Copied').waitFor({ state: 'detached' });
-      return text;
-    };
     const body = '{"id":"plant","typ":"mqtt","props":{"server":"tcp://<login>@plant:1883","password":"<password>"}}';
     assert.equal(
-      await copied('Copy as ctl'),
+      await copyBy(tab, 'Copy as ctl', dialog),
       `printf %s '${body}' | embermq ctl --rules-url=${served.base}/streams stream add-connection -`
     );
-    assert.match(await copied('Copy as curl'), /^curl -u ann -X POST .*\/base\/console\/streams\/connections$/);
+    assert.match(
+      await copyBy(tab, 'Copy as curl', dialog),
+      /^curl -u ann -X POST .*\/base\/console\/streams\/connections$/
+    );
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });
