@@ -42,7 +42,7 @@ const ONE_NODE = componentOf('Node', 'The node of the broker', {
 });
 
 const COMMON_EXAMPLE = {
-  version: '0.2.0',
+  version: '0.3.0',
   uptime: '1 hours, 0 minutes, 2 seconds',
   otp_release: 'v24.11.0',
   node_status: 'Running'
