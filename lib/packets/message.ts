@@ -602,6 +602,7 @@ function applicationProperties(given: NonNullable<MessageInput['properties']>): 
     const value = (given as Record<string, unknown>)[name];
     if (value !== undefined) (own as Record<string, unknown>)[name] = value;
   }
+  if (own.correlationData !== undefined) own.correlationData = payloadBytes(own.correlationData);
   return own;
 }
 
@@ -632,7 +633,7 @@ const PROPERTY_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
     Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff,
   contentType: isText,
   responseTopic: isText,
-  correlationData: (value) => Buffer.isBuffer(value),
+  correlationData: (value) => value instanceof Uint8Array,
   userProperties: (value) => Array.isArray(value) && value.every(isPair)
 };
 
@@ -643,7 +644,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   messageExpiryInterval: 'whole seconds from 0 to 4294967295',
   contentType: 'a string',
   responseTopic: 'a string',
-  correlationData: 'a Buffer',
+  correlationData: 'a Buffer or Uint8Array',
   userProperties: 'an array of pairs of strings'
 };
 

@@ -588,6 +588,24 @@ describe('A broker in an app', () => {
     await broker.publish('t', 'x', { properties: { topicAlias: 3, subscriptionIdentifier: [7] } as never });
   });
 
+  it('takes the bytes of a Uint8Array as correlation data, of an app and of a client', async () => {
+    await using broker = await started();
+    const client = await broker.connect();
+    await client.subscribe('bytes');
+    const messages = client.messages();
+    const message = { topic: 'bytes', properties: { correlationData: new Uint8Array([1, 255]) as Buffer } };
+    const seen: unknown[] = [];
+    broker.on('message.publish', ({ message: { properties } }) => {
+      seen.push(properties.correlationData?.toString('hex'));
+    });
+    for (const publish of [() => broker.publish(message), () => client.publish(message)]) {
+      await publish();
+      const { value } = await messages.next();
+      assert.deepEqual(value?.properties.correlationData, Buffer.from([1, 255]));
+    }
+    assert.deepEqual(seen, ['01ff', '01ff']);
+  });
+
   it('grants no subscription to a session that a listener has ended', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'k' });
