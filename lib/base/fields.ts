@@ -378,7 +378,7 @@ const OPTIONS: Policy = {
   missing: 'OPTION_INVALID',
   spelling: 'documented',
   unknown: (key, table, { what }) => {
-    throw unknownKey(key, [...nameIndex(table).keys()], what);
+    throw unknownKey(key, [...nameIndex(table).keys()], what, Object.keys(table));
   },
   converts: true,
   shownChoice: String
@@ -600,10 +600,17 @@ export function checkNames(given: object, known: readonly string[], where: strin
   for (const key of Object.keys(given)) if (!known.includes(key)) throw unknownKey(key, known, where);
 }
 
-/** The error for an unknown option, with the most similar name as a suggestion. */
-export function unknownKey(key: string, known: readonly string[], where: string): InvalidInput {
+/** An error lists the known names if there are not more, and none is similar. */
+const MAX_LISTED_NAMES = 24;
+
+/**
+ * The error for an unknown option, with the most similar name as a suggestion, or else with all of them if they are few.
+ * @param listed the known names without their other spellings
+ */
+export function unknownKey(key: string, known: readonly string[], where: string, listed = known): InvalidInput {
   const near = nearest(key, known);
-  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  const list = listed.length > 0 && listed.length <= MAX_LISTED_NAMES ? `; expected one of ${listed.join(', ')}` : '';
+  const hint = near === undefined ? list : `; did you mean "${near}"?`;
   const place = where === '' ? '' : ` in ${where}`;
   return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option ${show(key)}${place}${hint}`);
 }

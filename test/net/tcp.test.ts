@@ -332,6 +332,10 @@ describe('a TCP listener', () => {
       () => tcp({ port: 1883, hosst: 'x' } as never),
       /unknown option "hosst" in tcp listener; did you mean "host"\?/
     );
+    assert.throws(
+      () => tcp({ port: 1883, tls: {} } as never),
+      /unknown option "tls" in tcp listener; expected one of name, .*\bproxyProtocol, .*\bport, host\b/
+    );
     assert.throws(() => tcp({ port: 70_000 }), InvalidInput);
     assert.throws(() => tcp({} as never), { code: 'OPTION_MISSING' });
   });

@@ -308,7 +308,8 @@ export const CONFIGURATION_CHECKS: readonly Check[] = [
   {
     id: 'config',
     title: 'The configuration is valid',
-    remedy: 'Correct the option; embermq help serve and embermq help options list all of them.',
+    remedy:
+      'Correct the option; embermq help serve and embermq help options list flags, the page of the command the lists of a config file.',
     run: checkConfiguration
   },
   {
