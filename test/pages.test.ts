@@ -41,6 +41,25 @@ function faults(): string[] {
   });
 }
 
+/** Returns the deprecated names that the code blocks of all pages use, as an editor marks them. */
+function deprecatedUses(): string[] {
+  const program = sourceProgram();
+  const checker = program.getTypeChecker() as ts.TypeChecker & {
+    getSuggestionDiagnostics(file: ts.SourceFile): readonly ts.DiagnosticWithLocation[];
+  };
+  return all.flatMap(snippets).flatMap(({ page, line }, at) => {
+    const source = program.getSourceFile(pathOfSnippet(at));
+    assert.ok(source !== undefined);
+    return checker
+      .getSuggestionDiagnostics(source)
+      .filter(({ reportsDeprecated }) => reportsDeprecated !== undefined)
+      .map(({ messageText, start }) => {
+        const row = line + source.getLineAndCharacterOfPosition(start).line;
+        return `${page}:${row}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+      });
+  });
+}
+
 describe('The pages', () => {
   it('lists every option, event and reason as its rows define (UPDATE_PAGES=1 writes the tables)', () => {
     for (const { path, text } of all) {
@@ -73,8 +92,23 @@ describe('The pages', () => {
     assert.deepEqual(broken, []);
   });
 
+  it('links to each page from another one', () => {
+    const map = { path: 'ARCHITECTURE.md', text: readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8') };
+    const linked = new Set(
+      [...all, map].flatMap((page) =>
+        links(page).flatMap(([to]) => (to === page.path ? [] : [to, join(to, 'README.md')]))
+      )
+    );
+    const alone = all.map(({ path }) => path).filter((path) => path !== 'README.md' && !linked.has(path));
+    assert.deepEqual(alone, []);
+  });
+
   it('contains programs that type-check', () => {
     assert.deepEqual(faults(), []);
+  });
+
+  it('contains programs that use no deprecated name', () => {
+    assert.deepEqual(deprecatedUses(), []);
   });
 
   const withPrograms = all.filter((page) => snippets(page).some(({ runs }) => runs));

@@ -150,7 +150,7 @@ export class Applications implements Iterable<Application> {
   /**
    * Change an application. Fields that are not given stay as they are; `expiresAt: undefined` removes the time. All fields change together, the
    * secret too, or none of them.
-   * @throws NotFound RECORD_NOT_FOUND; as `add`
+   * @throws NotFound RECORD_NOT_FOUND; as `create`
    */
   async update(id: string, change: ApplicationChange): Promise<void> {
     checkObject(change, 'application');

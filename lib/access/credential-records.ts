@@ -124,7 +124,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     return this.create(name, password, options);
   }
 
-  /** Change the password of a record. `isSuperuser` stays as it is if it is not given. @throws NotFound RECORD_NOT_FOUND; as `add` */
+  /** Change the password of a record. `isSuperuser` stays as it is if it is not given. @throws NotFound RECORD_NOT_FOUND; as `create` */
   async update(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
     this.#check(name, password, options);
     if (this.#table.get(name) === undefined) throw this.#unknown(name);

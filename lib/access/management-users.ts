@@ -140,7 +140,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     await this.#set(name, { ...this.#known(name), tags });
   }
 
-  /** Change the password of a user who knows the old one. @throws StateError PASSWORD_WRONG; NotFound RECORD_NOT_FOUND; as `add` */
+  /** Change the password of a user who knows the old one. @throws StateError PASSWORD_WRONG; NotFound RECORD_NOT_FOUND; as `create` */
   async changePassword(name: string, oldPassword: string, newPassword: string): Promise<void> {
     checkSecret(newPassword, 'password', 'PASSWORD_INVALID');
     const { hash: before } = this.#known(name);

@@ -52,7 +52,7 @@ export interface SourceContext {
 }
 
 /**
- * A source of authentication, of access rules, or of both, as the option `auth` and `broker.access.add` take it. Sources are asked in the
+ * A source of authentication, of access rules, or of both, as the option `auth` and `broker.access.create` take it. Sources are asked in the
  * order in which they were added; the records of the broker are asked first.
  *
  * `Data` is the type of what the source keeps with clients (`Approval.clientData`); `never` if it keeps nothing, so that it fits every
@@ -75,7 +75,7 @@ export interface AuthSource<Data = unknown> {
    * Evaluate the access rules of this source after all other sources and hooks have been asked, in any order of the sources. Default false.
    */
   readonly hasLastRules?: boolean;
-  /** Prepare, for example read files. If this rejects, the broker does not start, or `add` rejects. */
+  /** Prepare, for example read files. If this rejects, the broker does not start, or `broker.access.create` rejects. */
   open?(context: SourceContext): Awaitable<void>;
   /** Release everything that `open` has opened. */
   close?(): Awaitable<void>;

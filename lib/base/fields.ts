@@ -168,6 +168,7 @@ export type DocumentedParam = Omit<Field, 'type' | 'about' | 'title' | 'items'> 
   /** The elements of an array. */
   readonly items?: object;
 };
+/** Parameters by name, in the form of the documented interface. */
 export type ParamTable = Readonly<Record<string, DocumentedParam>>;
 
 /** @deprecated Use `field`. */

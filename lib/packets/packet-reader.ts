@@ -8,6 +8,7 @@ import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 /** The maximum size of a fixed header in bytes. */
 const MAX_HEADER = 5;
 
+/** Options of `PacketReader`. */
 type PacketReaderOptions = {
   /** The maximum size of an accepted packet in bytes, including its fixed header. Default: the maximum that MQTT allows, 268,435,460. */
   readonly maximumPacketSize?: number;

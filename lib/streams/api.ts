@@ -218,7 +218,7 @@ export interface StreamsApi {
   create(ddl: string): Promise<StreamDefinition>;
   /** @deprecated Use `create`. */
   define(ddl: string): Promise<StreamDefinition>;
-  /** Define or redefine a stream or a table. Rules use the new definition from their next start. @throws as `define` */
+  /** Define or redefine a stream or a table. Rules use the new definition from their next start. @throws as `create` */
   replace(ddl: string): Promise<StreamDefinition>;
   /**
    * Drop a stream or a table.

@@ -85,7 +85,7 @@ export interface ScalarFunction extends FunctionBase {
   readonly nullIsNull?: true;
   /** Set if the result depends only on the arguments: calls with literals are evaluated once. */
   readonly isPure?: true;
-  /** @throws StreamFailure */
+  /** Compute the result of the function for one row. It must not be async. @throws StreamFailure */
   // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
   readonly run: (...args: any[]) => StreamValue;
 }
@@ -104,7 +104,7 @@ export interface Accumulator {
   add(args: readonly StreamValue[], tuple: Tuple): void;
   /** Remove the values that were added first. Accumulators of `makeSliding` support this. */
   remove?(args: readonly StreamValue[], tuple: Tuple): void;
-  /** @throws StreamFailure */
+  /** Compute the result from the values that were added. @throws StreamFailure */
   result(): StreamValue;
   /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save(): unknown;
@@ -172,6 +172,7 @@ export interface ExpandingFunction extends FunctionBase {
   readonly load?: (tools: StreamFunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;
 }
 
+/** A function of statements of stream rules; `kind` says which of these it is. */
 export type StreamFunction =
   | ScalarFunction
   | ContextFunction

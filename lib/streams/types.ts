@@ -156,6 +156,7 @@ export interface SourceSetup {
   whenRoom(run: () => void): void;
 }
 
+/** A source that is open, as `SourceType.open` returns it. */
 export interface OpenSource {
   /** Stop producing rows, and release everything. */
   close(): Awaitable<void>;
@@ -183,6 +184,7 @@ export interface FirstMessage {
   readonly cause?: Cause | undefined;
 }
 
+/** The argument of `SourceType.openLookup`. */
 export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' | 'properties' | 'dataDir' | 'clock'> {
   /** The columns that the statement uses. */
   readonly columns: readonly string[];
@@ -190,6 +192,7 @@ export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' |
   readonly key: string | undefined;
 }
 
+/** A lookup table that is open, as `SourceType.openLookup` returns it. */
 export interface OpenLookup {
   /** Find the rows whose columns have these values. @throws the reason why they cannot be found */
   find(keys: readonly string[], values: readonly StreamValue[]): Awaitable<readonly StreamValueObject[]>;
@@ -212,6 +215,7 @@ export interface SinkType {
   open(setup: SinkSetup): Awaitable<OpenSink>;
 }
 
+/** The argument of `SinkType.open`. */
 export interface SinkSetup {
   /** The id of the rule. */
   readonly ruleId: string;
@@ -259,6 +263,10 @@ export interface SinkItem {
 
 /** The target of a sink. The attempt to send an item fails if `send` throws or rejects; the common properties decide about retries. */
 export interface OpenSink extends Omit<Target<SinkItem>, 'check'> {
+  /**
+   * Send an item. Returns, or resolves, when the target has what was sent.
+   * @throws if the item should be sent again; `SendError` can be more specific
+   */
   send(item: SinkItem): Awaitable<void>;
 }
 

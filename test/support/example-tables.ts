@@ -79,8 +79,26 @@ function outdented(code: string): string {
   return code.replaceAll(new RegExp(`^ {${least}}`, 'gm'), '');
 }
 
-/** The table of the examples, for their page. */
+/** The examples, the tutorials and the recipes, for their page. */
 export const EXAMPLE_TABLES: Readonly<Record<string, () => string>> = {
+  tutorials: () =>
+    [
+      '| tutorial | who it is for |',
+      '|---|---|',
+      ...tutorials().map(({ name, page }) => {
+        const [, title, who] = /^# (.*)\n\nThis tutorial is for (.*?)\.(?=\s)/s.exec(page) ?? [];
+        return `| [${title}](tutorials/${name}.md) | ${who?.replaceAll('\n', ' ')} |`;
+      })
+    ].join('\n'),
+  recipes: () =>
+    readdirSync(join(folder, 'recipes'))
+      .filter((file) => file.endsWith('.md'))
+      .sort()
+      .map((file) => {
+        const [, title] = /^# (.*)\n/.exec(readFileSync(join(folder, 'recipes', file), 'utf8')) ?? [];
+        return `[${title}](recipes/${file})`;
+      })
+      .join(' ·\n'),
   examples: () =>
     [
       '| example | what it shows | packages besides `embermq` |',

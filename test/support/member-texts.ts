@@ -73,7 +73,7 @@ export function memberTexts(program: ts.Program, files: readonly string[], folde
       const [declaration] = symbol.declarations ?? [];
       const key = declaration ?? symbol.name;
       const name = declaration === undefined ? symbol.name : placeOf(declaration, root);
-      members.set(key, { name, hasText: isDescribed(exported, checker) || isDescribed(symbol, checker) });
+      members.set(key, { name, hasText: isDescribed(symbol, checker) });
     }
     if ((symbol.flags & ts.SymbolFlags.Type) !== 0) look(checker.getDeclaredTypeOfSymbol(symbol), symbol.name);
     if ((symbol.flags & ts.SymbolFlags.Value) !== 0) look(checker.getTypeOfSymbol(symbol), symbol.name);

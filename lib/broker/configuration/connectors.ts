@@ -244,7 +244,7 @@ export class Connectors {
    * Replace the options of a connector that was created at run time. Has no effect if they are the current ones. Otherwise, waiting
    * messages stay if its kind persists them. The new connector has the same state, started or stopped.
    * @param settings all options; `******` for a secret means the current one
-   * @throws as `add`; NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP
+   * @throws as `create`; NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP
    */
   change(kind: string, name: string, settings: ConnectorSettings): Promise<ConnectorState> {
     return this.#inTurn(async () => {

@@ -388,7 +388,7 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to register. `broker.hook` registers more. */
   hooks?: Hooks<Data>;
-  /** Sources of authentication and of access rules, in the order in which they are asked. `broker.access.add` adds more. */
+  /** Sources of authentication and of access rules, in the order in which they are asked. `broker.access.create` adds more. */
   auth?: readonly AuthSource<Data>[];
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE. If several rules match, the last one is used. */
   rewrite?: readonly (RewriteRule | string)[];
