@@ -37,6 +37,26 @@ describe('examples', () => {
   }
 });
 
+describe('the store of custom-store', () => {
+  it('passes the tests of storeContract', async () => {
+    const { text } = examples().find(({ name }) => name === 'custom-store') ?? assert.fail();
+    const [store] = text.split(/^const folder = /m);
+    const code = `import { storeContract } from 'embermq/testing';
+      ${store}
+      const folder = await mkdtemp(join(tmpdir(), 'custom-store-'));
+      let count = 0;
+      const create = () => fileStore(join(folder, String(++count)));
+      for (const { name, run } of storeContract({ create, reopen: (store) => fileStore(store.name) }))
+        await run().catch((error) => console.log(name, error.message));
+      console.log(count > 20);
+      await rm(folder, { recursive: true });
+      void createBroker;`;
+    const runs = await runPrograms([{ page: 'custom-store', code }]);
+    assert.equal(runs['custom-store'].error, undefined);
+    assert.deepEqual(runs['custom-store'].outputs, ['true\n']);
+  });
+});
+
 describe('tutorials', () => {
   const programs = tutorials().flatMap(({ name, page, programs: files }) => {
     const text = files.get(`${name}.ts`); // programs of folders and for the shell: `test/cli/tutorial.test.ts`

@@ -91,6 +91,10 @@ class TestStore {
   }
 }
 
+/** What a store must do that is not open. */
+const CLOSED = 'a store that is not open rejects with a StateError of the code STORE_CLOSED';
+const isClosed = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
+
 const FIRST = Buffer.of(0);
 const END = Buffer.alloc(9, 0xff);
 
@@ -335,10 +339,9 @@ const CHECKS: Readonly<Record<string, StoreTest>> = {
   },
 
   'refuses to commit and to read while it is closed': async (testStore) => {
-    const refused = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
     const refuses = async () => {
-      await assert.rejects(testStore.put(['a', '1']), refused);
-      await assert.rejects(testStore.store.read(FIRST, END, 1), refused);
+      await assert.rejects(testStore.put(['a', '1']), isClosed, CLOSED);
+      await assert.rejects(testStore.store.read(FIRST, END, 1), isClosed, CLOSED);
     };
     await refuses();
     await testStore.store.open();
@@ -400,15 +403,14 @@ const CHECKS: Readonly<Record<string, StoreTest>> = {
   'reports the free bytes while it is open, if it implements freeBytes': async (testStore) => {
     const { store } = testStore;
     if (store.freeBytes === undefined) return;
-    const refused = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
     const asked = async () => (await store.freeBytes?.()) as number;
-    await assert.rejects(asked(), refused);
+    await assert.rejects(asked(), isClosed, CLOSED);
     await store.open();
     assert.ok(Number.isFinite(await asked()), 'a number of bytes');
     const [free] = await Promise.all([asked(), testStore.put(...numbered(2000)), testStore.all()]);
     assert.ok(Number.isFinite(free), 'a number of bytes, also while it commits and reads');
     await testStore.store.close();
-    await assert.rejects(asked(), refused);
+    await assert.rejects(asked(), isClosed, CLOSED);
   }
 };
 

@@ -261,6 +261,17 @@ describe('the contract of stores', () => {
     });
   }
 
+  it('names the error with which a closed store must reject', async () => {
+    const create = (): Store => {
+      const commit = async () => {
+        throw new Error('closed');
+      };
+      return Object.assign(memoryStore(), { commit });
+    };
+    const contract = contractOf(create).find(({ name }) => name === 'refuses to commit and to read while it is closed');
+    await assert.rejects(async () => contract?.run(), /StateError of the code STORE_CLOSED/);
+  });
+
   it('leaves out the cases with failing commits if a store cannot be made to fail', () => {
     const names = storeContract({ create: () => memoryStore() }).map(({ name }) => name);
     assert.deepEqual(
