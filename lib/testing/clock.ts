@@ -158,6 +158,7 @@ export class VirtualClock implements Clock {
         outcome = this.#fire(untilMs);
         return outcome !== 'over';
       });
+      if (outcome === 'over') await this.#settleFakes();
       return outcome !== 'over';
     });
   }
@@ -220,7 +221,13 @@ export class VirtualClock implements Clock {
 
   async #runUntil(untilMs: number): Promise<void> {
     await this.#settle(() => this.#fire(untilMs) !== 'over');
+    await this.#settleFakes();
     this.#monotonicMs = Math.max(this.#monotonicMs, untilMs);
+  }
+
+  /** Wait for what fake timers have caused in the last step, which may have fired some. */
+  async #settleFakes(): Promise<void> {
+    if (this.#follower !== undefined) await this.#settle();
   }
 
   /** Fire the next timer if it is due by `untilMs`. @returns `over` if there is none @throws what the timer throws */

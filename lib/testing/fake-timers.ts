@@ -1,7 +1,8 @@
 // The clock of the kit leads, and the fake timers follow it. Vitest and Jest fake timers with the same library, which can fire
 // the next timer but does not say when it is due. A timer of our own at the end of the step tells: if another timer fires
 // first, the date of the fakes is its time. So a step ends exactly where a timer is due, and an hour without timers is one
-// step. node:test only has `tick`, whose date is that of its end: there a step has at most 10 ms.
+// step. node:test only has `tick`, whose date is that of its end: there a step has at most 10 ms. Whether others have fired
+// at the very end of a step is unknown, so the clock waits for what they cause, and takes a step of no time after it.
 //
 // `setImmediate`, `process.nextTick` and `queueMicrotask` must be real: streams of Node.js and clients use them, and the
 // clock waits for what they do.
@@ -75,7 +76,10 @@ interface Driver {
   readonly step: (ms: number) => StepOutcome;
 }
 
-/** The result of a step: a fake timer has fired; a part of the time has passed, perhaps with timers; all of it has passed. */
+/**
+ * The result of a step: a fake timer has fired; time has passed, perhaps with timers; there is no time left. The last one comes after what
+ * the timers at the end of the time have caused has settled, so what they arm for the same time is fired as well.
+ */
 export type StepOutcome = 'fired' | 'passed' | 'over';
 
 /** The timers that follow the clock of a kit. */
@@ -209,7 +213,7 @@ function runnerDriver(timers: RunnerTimers): Driver {
         globalThis.clearTimeout(end);
       }
       if (!hasEnded) return 'fired';
-      return ms <= STEP_MS ? 'over' : 'passed';
+      return ms === 0 ? 'over' : 'passed';
     }
   };
 }
@@ -229,7 +233,7 @@ function mockDriver(timers: MockTimers): Driver {
     tells: false,
     step: (ms) => {
       timers.tick(Math.min(ms, TICK_MS));
-      return ms <= TICK_MS ? 'over' : 'passed';
+      return ms === 0 ? 'over' : 'passed';
     }
   };
 }

@@ -116,6 +116,25 @@ for (const { name, timers, exactMs } of RUNNERS)
       assert.equal(Date.now() - START, 2_490);
     });
 
+    it('settles what a fake timer causes that is due at the end of the time, and fires what that arms', async () => {
+      await using kit = await createTestBroker({ timers });
+      const client = await kit.connect();
+      setTimeout(() => void client.publish('door', 'open'), 500);
+      const { at } = await kit.expectMessage('door', { within: 500 });
+      assert.equal(at - START, 500);
+      let isDone = false;
+      setTimeout(async () => {
+        await client.publish('door', 'closed', { qos: 1 });
+        setTimeout(async () => {
+          await client.publish('door', 'locked', { qos: 1 });
+          isDone = true;
+        }, 0);
+      }, 500);
+      await kit.clock.advance(500);
+      assert.equal(isDone, true);
+      assert.equal(kit.clock.now() - START, 1_000);
+    });
+
     it('rejects advance with the error of a fake timer, at its time', async () => {
       await using kit = await createTestBroker({ timers });
       const failing = setTimeout(() => {

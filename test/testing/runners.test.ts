@@ -116,7 +116,7 @@ function testFile({ module, fakes }: Runner): string {
         await clock.advance('1m');
         const sent = client.publishAsync('queued', 'offline', { qos: 1 });
         kit.isReachable = true;
-        expect((await kit.expectMessage('queued', { within: '6s' })).text).toBe('offline');
+        expect((await kit.expectMessage('queued', { within: '5s' })).text).toBe('offline');
         await sent;
         client.end(true);
       });
