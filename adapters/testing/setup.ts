@@ -1,6 +1,7 @@
 import {
   type Broker,
   type IfTyped,
+  InvalidInput,
   type NoSchemas,
   type SchemaBroker,
   type SchemaTable,
@@ -20,7 +21,7 @@ export interface TestHooks {
 
 /** Access to the kit of the running test. */
 export interface BrokerSetup<Data = unknown> {
-  /** @throws StateError KIT_MISSING outside of a test */
+  /** The kit of the running test. @throws StateError KIT_MISSING outside of a test */
   readonly kit: TestBroker<Data>;
   /** The broker of the kit. */
   readonly broker: Broker<Data>;
@@ -30,7 +31,7 @@ export interface BrokerSetup<Data = unknown> {
 
 /** Access to the kit of the running test, with the option `schemas`. */
 export interface SchemaSetup<S extends SchemaTable> {
-  /** @throws StateError KIT_MISSING outside of a test */
+  /** The kit of the running test. @throws StateError KIT_MISSING outside of a test */
   readonly kit: TestBrokerOf<S>;
   /** The broker of the kit: `message.value` has the type of the schema of the same filter. */
   readonly broker: SchemaBroker<S>;
@@ -59,7 +60,7 @@ export type TestSettings<Options> = Options | (() => Options | Promise<Options>)
  * error.
  * @param options those of `createTestBroker`, or a function that returns them for each test, for example with a new
  * store
- * @throws StateError KIT_IN_USE in the hook if tests run concurrently
+ * @throws InvalidInput OPTION_INVALID; StateError KIT_IN_USE in the hook if tests run concurrently
  */
 export function setupBroker<const S extends SchemaTable = NoSchemas>(
   hooks: TestHooks,
@@ -72,12 +73,15 @@ export function setupBroker<Data, Inferred extends TestSettings<TestBrokerOption
   ...rest: IfTyped<Inferred>
 ): BrokerSetup<Data>;
 export function setupBroker<Data>(
-  { beforeEach, afterEach }: TestHooks,
+  hooks: TestHooks,
   options: TestSettings<TestBrokerOptions<Data>> = {}
 ): BrokerSetup<Data> {
+  checkHooks(hooks);
   let current: TestBroker<Data> | undefined;
-  beforeEach(async () => {
-    if (current !== undefined) {
+  /** Tests between their hooks. */
+  let running = 0;
+  hooks.beforeEach(async () => {
+    if (++running > 1) {
       const text = 'setupBroker: the previous test still runs; call createTestBroker in tests that run concurrently';
       throw new StateError('KIT_IN_USE', text);
     }
@@ -85,7 +89,10 @@ export function setupBroker<Data>(
     const leaks = chosen.leakCheck === false ? 'ignore' : 'error';
     current = await createTestBroker<Data>({ leaks, ...chosen });
   });
-  afterEach(async () => {
+  // Runners call this also after a `beforeEach` that has failed, so the last one of tests that overlap ends the kit.
+  hooks.afterEach(async () => {
+    running = Math.max(running - 1, 0);
+    if (running > 0) return;
     const kit = current;
     current = undefined;
     await kit?.[Symbol.asyncDispose]();
@@ -107,4 +114,11 @@ export function setupBroker<Data>(
       return kitOf().clock;
     }
   };
+}
+
+function checkHooks(hooks: TestHooks | undefined): void {
+  const expected = 'the hooks of the test runner, as in setupBroker({ beforeEach, afterEach })';
+  if (typeof hooks !== 'object' || hooks === null) throw new InvalidInput('OPTION_INVALID', 'hooks', expected, hooks);
+  for (const name of ['beforeEach', 'afterEach'] as const)
+    if (typeof hooks[name] !== 'function') throw new InvalidInput('OPTION_INVALID', name, expected, hooks[name]);
 }

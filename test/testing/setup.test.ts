@@ -64,6 +64,42 @@ describe('setupBroker', () => {
     assert.deepEqual(stores, []);
   });
 
+  it('fails the second of two tests that begin at the same time, and leaves the kit to the first', async () => {
+    const hooks = fakeHooks();
+    const test = setupBroker(hooks);
+    const [first, second] = await Promise.allSettled([hooks.before(), hooks.before()]);
+    assert.equal(first.status, 'fulfilled');
+    assert.equal(second.status === 'rejected' && second.reason.code, 'KIT_IN_USE');
+    await hooks.after(); // of the second: runners call it although beforeEach has failed
+    assert.equal(test.broker.state, 'connected');
+    await hooks.after();
+    assert.throws(() => test.kit, { code: 'KIT_MISSING' });
+    await hooks.before();
+    assert.equal(test.broker.state, 'connected');
+    await hooks.after();
+  });
+
+  it('continues with the next test after a kit that cannot be created', async () => {
+    const hooks = fakeHooks();
+    const options = [{ maxQosAllowed: 1 }, { leak: 'error' }] as object[];
+    const test = setupBroker(hooks, () => options.pop() as object);
+    await assert.rejects(hooks.before(), { code: 'OPTION_UNKNOWN' });
+    await hooks.after();
+    await hooks.before();
+    assert.equal(test.broker.state, 'connected');
+    await hooks.after();
+  });
+
+  it('names the hook that is missing', () => {
+    const { beforeEach } = fakeHooks();
+    for (const [hooks, field] of [
+      [undefined, 'hooks'],
+      [{ beforeEach }, 'afterEach'],
+      [{ afterEach: beforeEach }, 'beforeEach']
+    ])
+      assert.throws(() => setupBroker(hooks as never), { code: 'OPTION_INVALID', field });
+  });
+
   it('reports that there is no kit outside of a test, and that tests must not run concurrently', async () => {
     const hooks = fakeHooks();
     const test = setupBroker(hooks);
@@ -71,6 +107,7 @@ describe('setupBroker', () => {
     await hooks.after(); // after a beforeEach that has failed
     await hooks.before();
     await assert.rejects(hooks.before(), { code: 'KIT_IN_USE' });
+    await hooks.after();
     await hooks.after();
   });
 });
