@@ -13,7 +13,7 @@ export class BrokerError extends Error {
       cause?: unknown;
     }
   ) {
-    super(message, options);
+    super(message, options?.cause === undefined ? undefined : options); // no `[cause]: undefined` in logs
     this.code = code;
     this.name = new.target.name;
   }

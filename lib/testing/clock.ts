@@ -10,7 +10,7 @@ import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
 import { TimerHeap, type VirtualTimer } from '../base/collections/timer-heap.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import { type Duration, durationMs } from '../base/fields.ts';
+import { checkNames, type Duration, durationMs } from '../base/fields.ts';
 import { WorkCount } from '../base/pending-work.ts';
 import type { StepOutcome, TimerFollower } from './fake-timers.ts';
 import { originOf, traceOf } from './origin.ts';
@@ -63,10 +63,12 @@ export class VirtualClock implements Clock {
   #stepUntilMs: number | undefined = undefined;
   #lastTask: Promise<unknown> = Promise.resolve();
 
+  /** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DATE_INVALID */
   constructor(options: VirtualClockOptions = {}) {
+    checkNames(options, ['now', 'patienceMs', 'stuckMs'], 'the clock');
     this.#wallOffsetMs = wallMs(options.now ?? START, 'now');
-    this.#patienceMs = options.patienceMs ?? 250;
-    this.#stuckMs = options.stuckMs ?? 5_000;
+    this.#patienceMs = realMs(options.patienceMs ?? 250, 'patienceMs');
+    this.#stuckMs = realMs(options.stuckMs ?? 5_000, 'stuckMs');
     this.internal = {
       now: () => this.now(),
       monotonic: () => this.monotonic(),
@@ -415,4 +417,9 @@ function wallMs(date: Date | number | string, field: string): number {
   const ms = new Date(date).getTime();
   if (Number.isNaN(ms)) throw new InvalidInput('DATE_INVALID', field, 'a date', date);
   return ms;
+}
+
+function realMs(ms: number, field: string): number {
+  if (typeof ms === 'number' && ms >= 0) return ms;
+  throw new InvalidInput('OPTION_INVALID', field, 'milliseconds, 0 or more', ms);
 }

@@ -1,3 +1,6 @@
+// An expectation sees messages from the moment it is made, because a test that could also mean earlier ones would pass or
+// fail by chance. The likely mistake is to make it after the cause, so its error lists the matching messages before it.
+
 import { BrokerError, InvalidInput, truncated } from '../base/errors.ts';
 import { checkNames, type Duration, durationMs } from '../base/fields.ts';
 import type { Broker } from '../broker/broker.ts';
@@ -47,6 +50,33 @@ export class ExpectationFailed extends BrokerError {
 
 /** The number of messages listed in an error; the newest are listed. */
 const MAX_LISTED = 20;
+/** As above, for messages that came before the expectation. */
+const MAX_LISTED_EARLIER = 3;
+/** The number of messages that are kept for such errors. */
+const MAX_EARLIER = 100;
+/** Characters of a payload in an error. */
+const MAX_SHOWN = 60;
+
+/** A message as errors show it. */
+type ListedMessage = Pick<SeenMessage, 'topic' | 'text' | 'qos' | 'retain' | 'clientId' | 'at'>;
+
+/** The newest messages that a broker has accepted, for the error of an expectation that began too late. */
+export class EarlierMessages {
+  #messages: readonly ListedMessage[] = [];
+
+  constructor(broker: Broker, clock: VirtualClock) {
+    broker.on('message.publish', ({ message: { topic, payload, qos, retain, clientId } }) => {
+      const text = payload.toString('utf8', 0, 4 * MAX_SHOWN + 4);
+      const message = { topic, text, qos, retain, clientId, at: clock.now() };
+      this.#messages = [...this.#messages.slice(1 - MAX_EARLIER), message];
+    });
+  }
+
+  /** The messages so far, the newest last. */
+  get list(): readonly ListedMessage[] {
+    return this.#messages;
+  }
+}
 
 /** Advances the clock while it watches a broker for a message. */
 export class Expectation {
@@ -57,17 +87,22 @@ export class Expectation {
   readonly #where: ((message: SeenMessage) => boolean) | undefined;
   readonly #startMs: number;
   readonly #seen: SeenMessage[] = [];
+  readonly #earlier: readonly ListedMessage[];
   readonly #unwatch: () => void;
   #found: SeenMessage | undefined;
   #whereFailed: { readonly error: unknown } | undefined;
 
-  /** @param before messages that count although they arrived before the expectation */
+  /**
+   * @param before messages that count although they arrived before the expectation
+   * @param earlier messages that do not count, because they arrived before it
+   */
   constructor(
     broker: Broker,
     clock: VirtualClock,
     filter: string,
     options: ExpectOptions,
-    before: readonly Message[] = []
+    before: readonly Message[],
+    earlier: readonly ListedMessage[]
   ) {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
@@ -78,6 +113,7 @@ export class Expectation {
     this.#withinMs = durationMs(options.within ?? '1s', 'within');
     this.#where = options.where;
     this.#startMs = clock.monotonic();
+    this.#earlier = earlier;
     for (const message of before) if (message.isSystem === filter.startsWith('$SYS')) this.#check(message);
     this.#unwatch = this.#watch();
   }
@@ -86,7 +122,8 @@ export class Expectation {
   async expectMessage(): Promise<SeenMessage> {
     const found = await this.#wait();
     if (found !== undefined) return found;
-    throw this.#failure('MESSAGE_EXPECTED', `no message ${this.#describe()} came within ${this.#withinMs} ms`);
+    const text = `no message ${this.#describe()} came within ${this.#withinMs} ms`;
+    throw this.#failure('MESSAGE_EXPECTED', text, this.#describeEarlier());
   }
 
   /** Advance the clock by the time given, and fail at the first matching message. */
@@ -142,19 +179,32 @@ export class Expectation {
     return `on "${this.filter}"${this.#where === undefined ? '' : ' accepted by "where"'}`;
   }
 
-  #failure(code: string, text: string): ExpectationFailed {
+  /** The matching messages that came too early: a likely mistake. Empty if there are none. */
+  #describeEarlier(): string {
+    const matching = this.#earlier.filter(({ topic }) => matches(this.filter, topic));
+    if (matching.length === 0) return '';
+    const lines = matching.slice(-MAX_LISTED_EARLIER).map((message) => this.#line(message));
+    const hint = 'to expect such messages, begin the expectation before their cause, and await it afterwards';
+    return `\nBefore it, ${matching.length} came that do not count; ${hint}:${lines.join('')}`;
+  }
+
+  #line(message: ListedMessage): string {
     const startWallMs = this.#clock.now() - this.#clock.monotonic() + this.#startMs;
-    const lines = this.#seen.slice(-MAX_LISTED).map((message) => `\n  ${line(message, startWallMs)}`);
-    const more = this.#seen.length > lines.length ? `, the last ${lines.length} of ${this.#seen.length}` : '';
+    return `\n  ${line(message, startWallMs)}`;
+  }
+
+  #failure(code: string, text: string, more = ''): ExpectationFailed {
+    const lines = this.#seen.slice(-MAX_LISTED).map((message) => this.#line(message));
+    const last = this.#seen.length > lines.length ? `, the last ${lines.length} of ${this.#seen.length}` : '';
     const came =
-      lines.length === 0 ? '. No other messages came.' : `. Messages that came meanwhile${more}:${lines.join('')}`;
-    return new ExpectationFailed(code, text + came, this.#seen);
+      lines.length === 0 ? '. No other messages came.' : `. Messages that came meanwhile${last}:${lines.join('')}`;
+    return new ExpectationFailed(code, text + came + more, this.#seen);
   }
 }
 
-function line(message: SeenMessage, startMs: number): string {
+function line(message: ListedMessage, startMs: number): string {
   const { topic, text, qos, retain, clientId, at } = message;
-  const shown = truncated(text, 60);
+  const shown = truncated(text, MAX_SHOWN);
   const from = clientId === '' ? 'the app' : `client "${clientId}"`;
-  return `+${at - startMs} ms  ${topic}  ${JSON.stringify(shown)}  QoS ${qos}${retain ? ', retained' : ''}  from ${from}`;
+  return `${at < startMs ? '-' : '+'}${Math.abs(at - startMs)} ms  ${topic}  ${JSON.stringify(shown)}  QoS ${qos}${retain ? ', retained' : ''}  from ${from}`;
 }

@@ -109,7 +109,8 @@ export class TimerFollower {
    */
   start(now: number | undefined, start: number): number {
     if (leaders.has(this.#timers)) {
-      const text = 'the fake timers follow the clock of another kit; tests that run concurrently cannot share them';
+      const text =
+        'the fake timers follow the clock of another kit; dispose of it first. Tests that run concurrently cannot share them';
       throw new StateError('KIT_IN_USE', text);
     }
     const isInstalled = this.#driver.isInstalled();

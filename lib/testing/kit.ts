@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { checkNames } from '../base/fields.ts';
+import { checkNames, isPlainObject } from '../base/fields.ts';
 import { type Broker, engineOf, handlersOf, type SchemaBroker, serveLocal } from '../broker/broker.ts';
 import type { ConnectOptions } from '../broker/call-options.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
@@ -18,7 +18,7 @@ import type { Hook, Refusal } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
-import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
+import { EarlierMessages, Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { type FakeTimers, TimerFollower } from './fake-timers.ts';
 import { Link, type LoggedPacket } from './link.ts';
 import { type MqttJsClient, reconnect } from './mqtt-js.ts';
@@ -43,7 +43,7 @@ export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Da
    * The action of dispose if the application under test has left resources open.
    *
    * These resources are handlers of `broker.subscribe`, `broker.messages` and `broker.respond`, clients of `broker.connect`, streams of `broker.stream`,
-   * timers of `kit.clock`, and expectations that were not awaited. `warn` (default) emits a process warning with the code TEST_LEAKS,
+   * timers of `kit.clock`, and expectations and replays that were not awaited. `warn` (default) emits a process warning with the code TEST_LEAKS,
    * `error` throws a LeakError, and `ignore` does nothing. Clients and streams of the kit are closed with the kit, event listeners and
    * hooks with the broker; they are not leaks.
    *
@@ -178,13 +178,16 @@ export class TestBroker<Data = unknown> {
   readonly #linkOf = new Map<object, Link>();
   /** The broker's ends of the streams that the kit created. */
   readonly #ends = new WeakSet<ByteStream>();
-  readonly #expectations = new Map<Expectation, Error>();
+  /** Expectations and replays that have not ended: what each is, and where it was made. */
+  readonly #waiting = new Set<{ readonly what: string; readonly trace: Error }>();
+  readonly #earlier: EarlierMessages;
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
   /** The messages that the broker published in this turn because a link was cut. */
   #publishedInTurn: Message[] = [];
   #endRefusing: (() => void) | undefined;
   #isReachable = true;
+  #isDisposed = false;
   #lastInterval = 0;
   #lastClient = 0;
 
@@ -193,7 +196,7 @@ export class TestBroker<Data = unknown> {
     const { clock, timers, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
     if (!POLICIES.includes(leaks))
       throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
-    this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
+    this.clock = clockOf(clock);
     this.#policy = leaks;
     this.#follower = timers === undefined ? undefined : new TimerFollower(timers);
     this.#leadTimers(clock);
@@ -204,6 +207,7 @@ export class TestBroker<Data = unknown> {
       throw error;
     }
     this.broker = this.#traced;
+    this.#earlier = new EarlierMessages(this.broker as Broker, this.clock);
     this.clock.attach(engineOf(this.broker).services.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
@@ -226,7 +230,7 @@ export class TestBroker<Data = unknown> {
 
   /**
    * Connect an in-process client over a link. The default for `clientId` is `client-1`, `client-2` and so on.
-   * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable
+   * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable; StateError KIT_MISSING after dispose
    */
   async connect(options: ConnectOptions = {}): Promise<Client> {
     const { transportInfo } = options;
@@ -241,7 +245,10 @@ export class TestBroker<Data = unknown> {
     return client;
   }
 
-  /** Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
+  /**
+   * Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`.
+   * @throws StateError KIT_MISSING after dispose
+   */
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     const [end, client] = duplexPair(engineOf(this.broker).services.work);
     const link = this.#open(end, client, transportInfo);
@@ -280,11 +287,25 @@ export class TestBroker<Data = unknown> {
    * the same message was in the recording; at once if it is not in the recording. Clients that are connected at its end stay connected.
    * @param file a path or URL
    * @returns what the broker has sent and closed, which is the same each time
-   * @throws BrokerError FILE_UNREADABLE; InvalidInput RECORDING_INVALID, which names the line; as `clock.advance`
+   * @throws BrokerError FILE_UNREADABLE; InvalidInput RECORDING_INVALID, which names the line, OPTION_UNKNOWN, OPTION_INVALID; StateError
+   *   KIT_MISSING after dispose; as `clock.advance`
    */
   async replay(file: string | URL, options: ReplayOptions = {}): Promise<ReplayLog> {
+    this.#checkOpen();
     checkNames(options, ['clients'], 'replay');
-    return replay(this, await this.#outer.readFile(file), String(file), options);
+    const { clients } = options;
+    if (clients !== undefined && typeof clients !== 'function')
+      throw new InvalidInput('OPTION_INVALID', 'clients', 'a function such as (clientId) => boolean', clients);
+    return this.#waitFor(`a replay of "${file}"`, traceOf(this.replay), async () =>
+      replay(this, await this.#outer.readFile(file), String(file), options)
+    );
+  }
+
+  /** @throws StateError KIT_MISSING after dispose, as when a test does not await what it does */
+  #checkOpen(): void {
+    if (!this.#isDisposed) return;
+    const text = 'this kit is disposed of: its test has ended; await in the test all that uses the kit';
+    throw new StateError('KIT_MISSING', text);
   }
 
   get #outer(): KitOutside {
@@ -295,6 +316,7 @@ export class TestBroker<Data = unknown> {
 
   /** Connect a client's stream to the broker over a link. @param end the peer of the client's stream @returns undefined: it is refused */
   #open(end: ByteStream, client: ByteStream, transportInfo: Partial<TransportInfo> | undefined): Link | undefined {
+    this.#checkOpen();
     const { work } = engineOf(this.broker).services;
     if (!this.#isReachable) {
       end.destroy();
@@ -368,8 +390,10 @@ export class TestBroker<Data = unknown> {
   /**
    * Advance the clock until the broker accepts a matching message, for one second by default.
    *
-   * A will that was published because of a `cut` in the same turn also counts.
-   * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that arrived instead; the error that `where` throws; InvalidInput
+   * Messages that came before do not count, except for a will that was published because of a `cut` in the same turn. To expect a message
+   * that comes at once, call this before its cause, and await it afterwards.
+   * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that arrived instead; the error that `where` throws; InvalidInput;
+   *   StateError KIT_MISSING after dispose
    */
   async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
     return this.#expect(filter, options, (expectation) => expectation.expectMessage(), traceOf(this.expectMessage));
@@ -377,7 +401,8 @@ export class TestBroker<Data = unknown> {
 
   /**
    * Advance the clock, by one second by default, and check that no matching message is accepted.
-   * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message; the error that `where` throws; InvalidInput
+   * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message; the error that `where` throws; InvalidInput; StateError
+   *   KIT_MISSING after dispose
    */
   async expectNoMessage(filter: string, options: ExpectOptions = {}): Promise<void> {
     return this.#expect(filter, options, (expectation) => expectation.expectNone(), traceOf(this.expectNoMessage));
@@ -400,6 +425,7 @@ export class TestBroker<Data = unknown> {
     await this.clock.settle();
     const leaks = this.#policy === 'ignore' ? [] : this.#leaks();
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
+    this.#isDisposed = true;
     for (const link of this.#links) link.release(); // no wills are published, because the broker stops first
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
     this.clock.detach(engineOf(this.broker).services.work);
@@ -428,9 +454,7 @@ export class TestBroker<Data = unknown> {
           `a handler of "${handler.filter}" (broker.subscribe, broker.messages, broker.respond) is still subscribed; call the function that the call has returned, or use the option signal; subscribed at ${line(handler)}`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
-      ...[...this.#expectations].map(
-        ([{ filter }, trace]) => `an expectation on "${filter}" was not awaited; made at ${originOf(trace)}`
-      )
+      ...[...this.#waiting].map(({ what, trace }) => `${what} was not awaited; made at ${originOf(trace)}`)
     ];
   }
 
@@ -440,12 +464,21 @@ export class TestBroker<Data = unknown> {
     wait: (expectation: Expectation) => Promise<T>,
     trace: Error
   ): Promise<T> {
-    const expectation = new Expectation(this.broker, this.clock, filter, options, this.#publishedInTurn);
-    this.#expectations.set(expectation, trace);
+    this.#checkOpen();
+    const { broker, clock } = this;
+    const earlier = this.#earlier.list;
+    const expectation = new Expectation(broker, clock, filter, options, this.#publishedInTurn, earlier);
+    return this.#waitFor(`an expectation on "${filter}"`, trace, () => wait(expectation));
+  }
+
+  /** Wait for what a test must await. It is a leak if it has not ended when the kit is disposed of. */
+  async #waitFor<T>(what: string, trace: Error, wait: () => Promise<T>): Promise<T> {
+    const waiting = { what, trace };
+    this.#waiting.add(waiting);
     try {
-      return await wait(expectation);
+      return await wait();
     } finally {
-      this.#expectations.delete(expectation);
+      this.#waiting.delete(waiting);
     }
   }
 
@@ -497,4 +530,16 @@ export class TestBroker<Data = unknown> {
     this.clock.clearTimeout(this.#intervals.get(id));
     this.#intervals.delete(id);
   }
+}
+
+function clockOf(clock: TestBrokerOptions['clock']): VirtualClock {
+  if (clock instanceof VirtualClock) return clock;
+  if (clock === undefined || (isPlainObject(clock) && Object.getPrototypeOf(clock) !== Date.prototype))
+    return new VirtualClock(clock);
+  throw new InvalidInput(
+    'OPTION_INVALID',
+    'clock',
+    "a VirtualClock, or its options such as { now: '2026-05-01' }",
+    clock
+  );
 }

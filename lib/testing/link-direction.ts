@@ -6,7 +6,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, nearest } from '../base/fields.ts';
+import { checkNames, checkObject, nearest } from '../base/fields.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
 /** A packet type, as in the field `cmd` of packets. */
@@ -102,6 +102,7 @@ export class LinkDirection {
 
   /** Add a fault. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
   add(kind: FaultKind, choice: PacketChoice): void {
+    checkObject(choice, 'choice');
     checkNames(choice, ['cmd', 'nth', 'count', 'direction'], 'the choice of packets');
     const { cmd = COMMANDS, nth = 1, count = 1 } = choice;
     const types = new Set([cmd].flat().map(packetTypeOf));

@@ -5,7 +5,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { type Duration, durationMs } from '../base/fields.ts';
+import { checkNames, checkObject, type Duration, durationMs } from '../base/fields.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../packets/types.ts';
@@ -129,7 +129,7 @@ export class Link {
     } = {}
   ): void {
     const ms = durationMs(duration, 'duration');
-    for (const linkDirection of this.#choose(options.direction)) linkDirection.delay(ms);
+    for (const linkDirection of this.#choose(directionOf(options))) linkDirection.delay(ms);
   }
 
   /** Drop the chosen packets. Without a direction, both directions are affected and counted separately. */
@@ -159,7 +159,7 @@ export class Link {
       readonly direction?: Direction;
     } = {}
   ): void {
-    this.drop({ cmd: ACKS, count: Infinity, direction: options.direction ?? 'toBroker' });
+    this.drop({ cmd: ACKS, count: Infinity, direction: directionOf(options) ?? 'toBroker' });
   }
 
   /**
@@ -229,4 +229,10 @@ function decode(direction: Direction, bytes: Buffer, version: ProtocolVersion): 
   } catch {
     return undefined; // a test may send invalid packets on purpose
   }
+}
+
+function directionOf(options: { readonly direction?: Direction }): Direction | undefined {
+  checkObject(options, 'options');
+  checkNames(options, ['direction'], 'the fault');
+  return options.direction;
 }

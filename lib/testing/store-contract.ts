@@ -91,7 +91,7 @@ class TestStore {
   }
 }
 
-/** What a store must do that is not open. */
+/** Cases of a store that is not open. */
 const CLOSED = 'a store that is not open rejects with a StateError of the code STORE_CLOSED';
 const isClosed = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
 

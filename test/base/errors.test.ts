@@ -19,6 +19,7 @@ describe('BrokerError', () => {
     assert.equal(error.cause, cause);
     assert.equal(String(error), 'NotFound: no session "x"');
     assert.equal(new StateError('NOT_STARTED', 'x').name, 'StateError');
+    assert.equal('cause' in new BrokerError('NOT_STARTED', 'x', { cause: undefined }), false);
   });
 
   it('contains the reason code that is sent', () => {

@@ -49,6 +49,27 @@ describe('createTestBroker', () => {
     await assert.rejects(createTestBroker({ maxQoS: 1 } as object), hasCode('OPTION_UNKNOWN'));
   });
 
+  it('refuses values of the option clock that would be ignored', async () => {
+    for (const clock of ['2026-05-05', 5, null, new Date(0)] as never[])
+      await assert.rejects(createTestBroker({ clock }), { code: 'OPTION_INVALID', field: 'clock' }, String(clock));
+    await assert.rejects(createTestBroker({ clock: { date: 0 } as object }), hasCode('OPTION_UNKNOWN'));
+    for (const field of ['stuckMs', 'patienceMs'])
+      await assert.rejects(createTestBroker({ clock: { [field]: '10s' } }), { code: 'OPTION_INVALID', field });
+  });
+
+  it('says that it is disposed of, if a test that was not awaited uses it later', async () => {
+    const kit = await createTestBroker();
+    await kit[Symbol.asyncDispose]();
+    for (const use of [
+      () => kit.connect(),
+      async () => kit.stream(),
+      () => kit.expectMessage('t'),
+      () => kit.expectNoMessage('t'),
+      () => kit.replay('traffic.jsonl')
+    ])
+      await assert.rejects(use(), hasCode('KIT_MISSING'));
+  });
+
   it('fires keep alive, will delay, message expiry and session expiry in order', async () => {
     await using kit = await createTestBroker();
     const log: string[] = [];
@@ -210,6 +231,27 @@ describe('expectMessage', () => {
       return true;
     });
     assert.equal(kit.clock.monotonic(), 1_000);
+  });
+
+  it('names the messages that came before it, and how to expect them', async () => {
+    await using kit = await createTestBroker();
+    for (let n = 0; n < 5; n++) await kit.broker.publish('t', String(n));
+    await kit.broker.publish('other', 'x');
+    await kit.clock.advance('2s');
+    await assert.rejects(kit.expectMessage('t'), (error: Error) => {
+      const [first, title, ...lines] = error.message.split('\n');
+      assert.match(first, /came within 1000 ms\. No other messages came\.$/);
+      assert.match(title, /^Before it, 5 came.* begin the expectation before their cause/);
+      assert.deepEqual(
+        lines.map((line) => line.trim()),
+        [2, 3, 4].map((n) => `-2000 ms  t  "${n}"  QoS 0  from the app`)
+      );
+      return true;
+    });
+    await assert.rejects(kit.expectMessage('never'), ({ message }: Error) => !message.includes('Before it'));
+    const expected = kit.expectMessage('t');
+    await kit.broker.publish('t', 'now');
+    assert.equal((await expected).text, 'now');
   });
 
   it('can wait for two messages concurrently', async () => {
@@ -530,6 +572,15 @@ describe('a link', () => {
     const direction = 'up' as 'toBroker';
     assert.throws(() => link.delay('1s', { direction }), { code: 'OPTION_INVALID', field: 'direction' });
     assert.throws(() => link.withholdAcks({ direction }), { code: 'OPTION_INVALID', field: 'direction' });
+    const calls = [
+      (value: unknown) => link.drop(value as object),
+      (value: unknown) => link.delay('1s', value as object),
+      (value: unknown) => link.withholdAcks(value as object)
+    ];
+    for (const call of calls) {
+      assert.throws(() => call('toClient'), { code: 'OPTION_INVALID', expected: 'an object' });
+      assert.throws(() => call({ directions: 'toClient' }), { code: 'OPTION_UNKNOWN' });
+    }
     for (const rate of [-1, Number.NaN, '1KB' as unknown as number]) {
       assert.throws(() => link.slowReader(rate), { code: 'OPTION_INVALID', field: 'bytesPerSec' });
     }
@@ -707,6 +758,17 @@ describe('the leak check', () => {
       };
       await assert.rejects(failing, { name: 'AssertionError', actual: 1, expected: 2 });
     }
+  });
+
+  it('reports a replay that was not awaited', async () => {
+    let end = () => {};
+    const readFile = () => new Promise<string>((resolve) => (end = () => resolve('')));
+    const kit = await createTestBroker({ leaks: 'error' }, { readFile, openPort: () => Promise.reject(new Error()) });
+    const replay = assert.rejects(kit.replay('traffic.jsonl'));
+    const leak = /a replay of "traffic\.jsonl" was not awaited; made at .*kit\.test/;
+    await assert.rejects(kit[Symbol.asyncDispose](), leak);
+    end();
+    await replay;
   });
 
   it('refuses an unknown value of leaks with OPTION_INVALID', async () => {

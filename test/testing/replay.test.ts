@@ -406,6 +406,8 @@ describe('kit.replay', () => {
     await app.subscribe('#', ({ topic }) => got.push(topic));
     const log = await kit.replay(tape.save(), { clients: (clientId) => clientId !== 'app' });
     assert.deepEqual([got, log.ends, log.deliveries], [['rpm'], [], []]);
+    for (const clients of [['app'], 'app'] as never[])
+      await assert.rejects(kit.replay(tape.save(), { clients }), { code: 'OPTION_INVALID', field: 'clients' });
   });
 
   it('picks the same member of a share group each time', async () => {

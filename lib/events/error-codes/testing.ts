@@ -20,17 +20,21 @@ export const TESTING_CODES = {
   },
   KIT_IN_USE: {
     about: 'A test of `setupBroker`, or a kit with the same fake timers, began while another one was running.',
-    remedy: 'Call `createTestBroker` in tests that run concurrently, without the option `timers`.'
+    remedy:
+      'Dispose of each kit at the end of its test. Call `createTestBroker` in tests that run concurrently, without the option `timers`.'
   },
   KIT_MISSING: {
-    about: 'The kit of `setupBroker` was used outside of a test.',
-    remedy: 'Use it in tests, and in hooks that are added after it.'
+    about: 'The kit of `setupBroker` was used outside of a test, or a kit after it was disposed of.',
+    remedy: 'Use it in tests, and in hooks that are added after it; await in a test all that it does.'
   },
   LINK_NOT_FOUND: {
     about: 'The client is not connected through the kit.',
     remedy: 'Use `kit.connect` or `kit.stream`.'
   },
-  MESSAGE_EXPECTED: { about: 'An expected message did not arrive.', remedy: 'The error lists those that did.' },
+  MESSAGE_EXPECTED: {
+    about: 'An expected message did not arrive.',
+    remedy: 'The error lists those that did, and those that came too early.'
+  },
   MESSAGE_UNEXPECTED: { about: 'A message arrived that was not expected.', remedy: 'The error names it.' },
   PORTS_MISSING: {
     about: 'This kit can neither open ports nor read files.',
