@@ -107,7 +107,8 @@ export function errorText(thrown: unknown): string {
 /** Format a value for an error message, without secrets in text; long values are truncated to 80 characters. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(truncated(shownText(value)));
-  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'function')
+    return value.constructor?.name === 'AsyncFunction' ? 'an async function' : 'a function';
   // JSON cannot express NaN, Infinity and bigint
   if (typeof value !== 'object') return String(value);
   try {

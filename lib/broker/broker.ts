@@ -398,8 +398,8 @@ export class Broker<Data = unknown> {
    * Add a listener for an event. An error or rejection of the listener becomes an `error` event. Adding it again has no effect.
    * @param options.filter for `message.publish`, `message.queued`, `message.delivered`, `message.acked` and `message.dropped`: call the
    * listener only for topics that match this topic filter. QoS 0 messages of other topics stay on the fast path
-   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_INVALID for a filter on another
-   * event
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID for a
+   * filter on another event
    */
   on<E extends EventName>(
     event: E,
@@ -407,7 +407,7 @@ export class Broker<Data = unknown> {
     options: ListenerOptions = {}
   ): this {
     checkEvent(event, listener);
-    checkObject(options, 'options');
+    checkOptions(options, ['filter'], 'on');
     const { filter } = options;
     if (filter !== undefined) checkEventFilter(event, filter);
     this.#services.events.on(event, listener as Listener<E>, filter);
@@ -432,11 +432,11 @@ export class Broker<Data = unknown> {
    *
    * The promise is rejected with the reason of the signal if that aborts, and with the error if `where` throws.
    * @param options.where default: every event
-   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID, OPTION_UNKNOWN
    */
   nextEvent<E extends EventName>(event: E, options: NextEventOptions<E, Data> = {}): Promise<BrokerEvents<Data>[E]> {
     checkEvent(event, () => undefined);
-    checkObject(options, 'options');
+    checkOptions(options, ['where', 'signal'], 'nextEvent');
     const where = options.where as ((value: BrokerEvents[E]) => boolean) | undefined;
     return this.#services.events.next(event, { ...options, where }) as Promise<BrokerEvents<Data>[E]>;
   }
@@ -445,10 +445,10 @@ export class Broker<Data = unknown> {
    * Register a hook. It runs after the hooks of this name that are registered already, or with `isFirst` before them.
    * @param options.cache `'route'`, for authorizePublish: the answer depends only on client and topic
    * @returns a function that removes the hook
-   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID, OPTION_INVALID
+   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID, OPTION_INVALID, OPTION_UNKNOWN
    */
   hook<N extends HookName>(name: N, hook: Hook<N, Data>, options: HookOptions = {}): () => void {
-    checkObject(options, 'options');
+    checkOptions(options, ['isFirst', 'cache'], 'hook');
     return this.#engine.hook(name, hook as unknown as Hook<N>, options);
   }
 
@@ -543,6 +543,13 @@ const EVENTS_WITH_TOPIC: readonly EventName[] = [
   'message.dropped'
 ];
 
+/** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+function checkOptions(options: object, known: readonly string[], where: string): void {
+  checkObject(options, 'options');
+  checkNames(options, known, where);
+}
+
+/** @throws InvalidInput OPTION_INVALID, TOPIC_FILTER_INVALID */
 function checkEventFilter(event: EventName, filter: string): void {
   if (!EVENTS_WITH_TOPIC.includes(event))
     throw new InvalidInput(

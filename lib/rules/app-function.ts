@@ -23,6 +23,8 @@ export function checkFunction(row: SqlFunction): void {
       const expected = `one of ${TYPES.join(', ')}, optionally followed by "?" or "..."`;
       throw new InvalidInput('FUNCTION_INVALID', `${row.name}.params[${at}]`, expected, param);
     }
+  if (row.returns !== undefined && !TYPES.includes(row.returns))
+    throw new InvalidInput('FUNCTION_INVALID', `${row.name}.returns`, `one of ${TYPES.join(', ')}`, row.returns);
 }
 
 /**

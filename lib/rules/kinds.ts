@@ -6,6 +6,7 @@
 
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
+import { checkTable } from '../targets/type-checks.ts';
 import { type ActionDefinition, allActions } from './definition.ts';
 import { documentedParams, RESOURCE_PARAMS } from './params.ts';
 import type { ActionInfo, ActionType, ResourceType, ResourceTypeInfo } from './types.ts';
@@ -49,6 +50,7 @@ export class Kinds {
 
   #checkAction(type: ActionType): void {
     checkKind(type, ['create', type?.create ?? type?.make], 'ACTION_INVALID', 'an action type');
+    checkTable(type.params, `${type.name}.params`, 'ACTION_INVALID');
     const known = this.#actions.get(type.name);
     // several resource types can share an action
     if (known !== undefined && known !== type)
@@ -58,6 +60,7 @@ export class Kinds {
   /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
   defineResource(type: ResourceType): void {
     checkKind(type, ['make', type?.make], 'RESOURCE_TYPE_INVALID', 'a resource type, such as webHook(),');
+    checkTable(type.params, `${type.name}.params`, 'RESOURCE_TYPE_INVALID');
     if (this.#resources.has(type.name))
       throw new StateError('RESOURCE_TYPE_EXISTS', `resource type "${type.name}" already exists`);
     for (const action of type.actions ?? []) this.#checkAction(action); // all of them, before one is defined

@@ -1,5 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest } from '../base/fields.ts';
+import { checkTable } from '../targets/type-checks.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import { FORMATS, formatTypeOf } from './formats/formats.ts';
 import type { StreamFunction } from './function.ts';
@@ -7,7 +8,8 @@ import type { SinkType, SourceType } from './types.ts';
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
 const NAME_TEXT = 'a name (a letter, then at most 63 letters, digits, "_" or "-")';
-const PARAMETER = /^(any|bigint|float|number|string|boolean|datetime|array|struct)(\?|\.\.\.)?$/;
+const TYPES = ['any', 'bigint', 'float', 'number', 'string', 'boolean', 'datetime', 'array', 'struct'];
+const PARAMETER = new RegExp(`^(${TYPES.join('|')})(\\?|\\.\\.\\.)?$`);
 const FUNCTION_KINDS = ['scalar', 'context', 'aggregate', 'analytic', 'rows', 'columns'];
 
 /** The source types, sink types and functions that statements and rules can name. */
@@ -48,12 +50,14 @@ export class Registry {
   /** @throws InvalidInput SOURCE_INVALID; StateError SOURCE_EXISTS */
   defineSource(type: SourceType): void {
     checkType(type, 'source', ['open', 'openLookup']);
+    checkTable(type.properties, `${type.name}.properties`, 'SOURCE_INVALID');
     add(this.#sources, type.name.toLowerCase(), type, 'source');
   }
 
   /** @throws InvalidInput SINK_INVALID; StateError SINK_EXISTS */
   defineSink(type: SinkType): void {
     checkType(type, 'sink', ['open']);
+    checkTable(type.properties, `${type.name}.properties`, 'SINK_INVALID');
     add(this.#sinks, type.name.toLowerCase(), type, 'sink');
   }
 
@@ -131,7 +135,7 @@ function checkFunction(definition: StreamFunction): void {
   if (!Array.isArray(params)) throw fault(`${name}.params`, 'an array of types', params);
   for (const [at, param] of params.entries())
     if (typeof param !== 'string' || !PARAMETER.test(param))
-      throw fault(`${name}.params[${at}]`, 'a type, optionally followed by "?" or "..."', param);
+      throw fault(`${name}.params[${at}]`, `one of ${TYPES.join(', ')}, optionally followed by "?" or "..."`, param);
   const methods = definition as Partial<Record<'run' | 'make' | 'load', unknown>>;
   const needed = kind === 'scalar' ? (['run'] as const) : (['make'] as const);
   const also = kind === 'aggregate' || kind === 'analytic' ? (['load'] as const) : [];

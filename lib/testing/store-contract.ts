@@ -91,7 +91,7 @@ class TestStore {
   }
 }
 
-/** Cases of a store that is not open. */
+/** The error of a store that is not open. */
 const CLOSED = 'a store that is not open rejects with a StateError of the code STORE_CLOSED';
 const isClosed = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { EVENT_NAMES } from '../../lib/events/catalogue.ts';
 import { Events } from '../../lib/events/events.ts';
+import { Broker } from '../../lib/index.ts';
 import { clientInfo } from '../support/client-info.ts';
 
 const client = clientInfo();
@@ -162,5 +163,18 @@ describe('Events', () => {
     await aborted;
     await assert.rejects(events.next('session.created', { signal: abort.signal }), /enough/);
     assert.equal(events.heard['session.created'], false);
+  });
+});
+
+describe('Listeners and hooks of a broker', () => {
+  it('names the option that is similar to a misspelled one', () => {
+    const broker = new Broker();
+    const calls: Record<string, () => unknown> = {
+      filter: () => broker.on('message.publish', () => {}, { filer: 'a/#' } as object),
+      where: () => broker.nextEvent('client.connected', { were: () => true } as object),
+      isFirst: () => broker.hook('publish', () => undefined, { isFrist: true } as object)
+    };
+    for (const [name, call] of Object.entries(calls))
+      assert.throws(call, { code: 'OPTION_UNKNOWN', message: new RegExp(`did you mean "${name}"`) });
   });
 });

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { type MessageFollower, memoryStore } from 'embermq';
-import { observeSpans, type SpansOptions } from 'embermq/management';
+import { observeMetrics, observeSpans, type SpansOptions } from 'embermq/management';
 import { webhook } from 'embermq/webhook';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
@@ -380,5 +380,11 @@ describe('broker.monitor.follow', () => {
     await kit.clock.settle();
     assert.equal(count, 4);
     assert.deepEqual(new Set(errors), new Set(['following a message']));
+  });
+
+  it('refuses a value that is not a tracer, and observeMetrics one that is not a meter', async () => {
+    await using kit = await createTestBroker();
+    assert.throws(() => observeSpans(kit.broker, {} as never), { code: 'OPTION_INVALID', field: 'tracer' });
+    assert.throws(() => observeMetrics(kit.broker, {} as never), { code: 'OPTION_INVALID', field: 'meter' });
   });
 });

@@ -1,5 +1,5 @@
 import { checkBroker } from '../../../lib/adapter.ts';
-import type { Broker } from '../../../lib/index.ts';
+import { type Broker, InvalidInput } from '../../../lib/index.ts';
 import { BROKER_ROWS, readingOf } from './rows.ts';
 
 /** A counter or a gauge of a meter. */
@@ -49,10 +49,12 @@ export interface ObservingMeter {
  * const stop = observeMetrics(broker, metrics.getMeter('my-app'));
  * ```
  * @returns a function that stops the export
- * @throws InvalidInput OPTION_INVALID: the argument is not a broker
+ * @throws InvalidInput OPTION_INVALID: the arguments are not a broker and a meter
  */
 export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
   checkBroker(broker, 'observeMetrics');
+  if (typeof meter?.createObservableGauge !== 'function')
+    throw new InvalidInput('OPTION_INVALID', 'meter', 'a meter, such as metrics.getMeter("my-app")', meter);
   const rows = BROKER_ROWS.filter(({ kind }) => kind !== 'histogram');
   const instruments = rows.map(({ dottedName, kind, unit, about }) => {
     const options = { description: about, unit };

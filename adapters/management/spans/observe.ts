@@ -1,5 +1,5 @@
 import { checkBroker, field, readOptions } from '../../../lib/adapter.ts';
-import type { Broker } from '../../../lib/index.ts';
+import { type Broker, InvalidInput } from '../../../lib/index.ts';
 import { MessageSpans } from './message-spans.ts';
 import type { SpanTracer } from './tracer.ts';
 
@@ -35,6 +35,8 @@ const SPANS_OPTIONS = {
  */
 export function observeSpans(broker: Broker, tracer: SpanTracer, options: SpansOptions = {}): () => void {
   checkBroker(broker, 'observeSpans');
+  if (typeof tracer?.startSpan !== 'function')
+    throw new InvalidInput('OPTION_INVALID', 'tracer', 'a tracer, such as trace.getTracer("my-app")', tracer);
   const { filter, sample } = readOptions(SPANS_OPTIONS, options, 'observeSpans');
   const spans = new MessageSpans(broker, tracer, sample);
   const unfollow = broker.monitor.follow(filter, spans);

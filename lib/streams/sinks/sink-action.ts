@@ -6,6 +6,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
 import type { Cascade } from '../../packets/named-publisher.ts';
 import type { Target, TargetLimits } from '../../targets/target.ts';
+import { checkOpened } from '../../targets/type-checks.ts';
 import type { Properties, SinkSetup, SinkType } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import { outboxLimitsOf, sendEntry } from './cache.ts';
@@ -90,10 +91,11 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
       const { properties, dynamic, encoder, transform } = plan;
       const kind = { ...{ properties, dynamic }, prefix: randomBytes(6).toString('base64url'), ...encoder };
       const cache = properties as unknown as CommonProperties;
-      const sink = await type.open({
+      const opened = await type.open({
         ...{ ruleId, causeId: `rule/${ruleId}`, index: 0, properties, dataDir: setup.dataDir, clock: setup.clock },
         ...{ connected() {}, disconnected() {}, log: setup.log, warn: setup.warn }
       });
+      const sink = checkOpened(opened, ['send', 'close'], `${type.name}.open()`, 'SINK_INVALID');
       return {
         prepare(row, cause) {
           const [output] = transform([row]);

@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { fieldsOf } from '../../base/fields.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
+import { checkOpened } from '../../targets/type-checks.ts';
 import type { FormatType } from '../format.ts';
 import { makeFormat } from '../formats/formats.ts';
 import { readProperties } from '../properties.ts';
@@ -101,13 +102,14 @@ async function openSink(
   const kind = { properties, dynamic, prefix, encode: encoder.encode, text: encoder.text };
   const failed = (error: unknown) => run.failed(error);
   const emitter = new Emitter({ what, properties: common, transform, kind, clock, failed });
-  const sink = await type.open({
+  const opened = await type.open({
     ...{ ruleId, index, properties, dataDir, clock },
     connected: () => emitter.connected(),
     disconnected: (reason) => emitter.disconnected(reason),
     log: (text) => run.log(text),
     warn: (text) => run.warn(text)
   });
+  const sink = checkOpened(opened, ['send', 'close'], `${type.name}.open()`, 'SINK_INVALID');
   try {
     const { isJson } = encoder;
     const cacheSetup = { outboxes, ruleId, index, type: type.name, properties: common, kind, isJson, failed };

@@ -5,6 +5,7 @@
 // acknowledgement follows the commit of the records that its rows have caused.
 
 import { BrokerError, errorText } from '../../base/errors.ts';
+import { checkOpened } from '../../targets/type-checks.ts';
 import { ConnectionState } from '../graph/connection-state.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionCounters } from '../graph/metrics.ts';
@@ -229,8 +230,9 @@ export class SharedSource {
       if (this.#isClosed) return;
     }
     const opening = this.#type.open?.(this.#setupOf(properties));
-    this.#open = opening instanceof Promise ? await opening : opening;
-    for (const { opened } of this.#beforeOpen.splice(0)) opened(this.#open as OpenSource);
+    const open = (opening instanceof Promise ? await opening : opening) as OpenSource;
+    this.#open = checkOpened(open, ['close'], `${this.#type.name}.open()`, 'SOURCE_INVALID');
+    for (const { opened } of this.#beforeOpen.splice(0)) opened(open);
   }
 
   #setupOf(properties: Properties): SourceSetup {
