@@ -327,7 +327,7 @@ export class VirtualClock implements Clock {
     const what = busy.includes(this.#tracked) ? 'a promise given to clock.track' : 'streams or commits of the broker';
     return new StateError(
       'CLOCK_STUCK',
-      `clock: ${pieces} unit(s) of work (${what}) did not end within ${this.#stuckMs} ms of real time; make sure that it ends, or raise stuckMs`
+      `clock: ${pieces} unit(s) of work (${what}) did not end within ${this.#stuckMs} ms of real time; make sure that it ends without waiting for this clock, or raise stuckMs`
     );
   }
 

@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { checkNames, isPlainObject } from '../base/fields.ts';
+import { checkNames, isPlainObject, nearest } from '../base/fields.ts';
 import { type Broker, engineOf, handlersOf, type SchemaBroker, serveLocal } from '../broker/broker.ts';
 import type { ConnectOptions } from '../broker/call-options.ts';
 import type { BrokerOptions } from '../broker/configuration/options.ts';
@@ -358,8 +358,11 @@ export class TestBroker<Data = unknown> {
   link(target: LinkTarget): Link {
     const link = typeof target === 'string' ? this.#linksOf(target).at(-1) : this.#linkOf.get(target);
     if (link !== undefined) return link;
-    const name = typeof target === 'string' ? `client "${target}"` : 'the stream or client';
-    throw new NotFound('LINK_NOT_FOUND', `${name} is not connected through this kit; use kit.connect or kit.stream`);
+    const isName = typeof target === 'string';
+    const near = isName ? nearest(target, [...new Set(this.#links.map(({ clientId }) => clientId))]) : undefined;
+    const remedy = near === undefined ? 'use kit.connect or kit.stream' : `did you mean "${near}"?`;
+    const name = isName ? `client "${target}"` : 'the stream or client';
+    throw new NotFound('LINK_NOT_FOUND', `${name} is not connected through this kit; ${remedy}`);
   }
 
   /** The packets between a client and the broker, in order, over all connections of the client. Empty if it has never connected. */

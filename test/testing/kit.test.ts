@@ -595,6 +595,9 @@ describe('a link', () => {
   it('throws LINK_NOT_FOUND for a client that has never connected', async () => {
     await using kit = await createTestBroker();
     assert.throws(() => kit.link('nobody'), hasCode('LINK_NOT_FOUND'));
+    await kit.connect({ clientId: 'pump' });
+    assert.throws(() => kit.link('pmup'), /client "pmup" is not connected.*; did you mean "pump"\?$/);
+    assert.throws(() => kit.link('nobody'), /use kit\.connect or kit\.stream$/);
   });
 });
 
