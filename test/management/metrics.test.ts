@@ -204,6 +204,16 @@ describe('the histogram of delivery times', () => {
     await kit.clock.settle();
     assert.equal((await histogram(kit.broker, 1))._count, 1);
   });
+
+  it('measures as before after the wall clock has been set back', async () => {
+    await using kit = await createTestBroker();
+    const receiver = await kit.connect();
+    await receiver.subscribe('t', { qos: 1 });
+    kit.clock.stepWall(-3_600_000);
+    for (let sent = 0; sent < 65; sent++) await kit.broker.publish('t', 'x', { qos: 1 });
+    await kit.clock.settle();
+    assert.equal((await histogram(kit.broker, 1))._count, 2);
+  });
 });
 
 describe('the formats of metrics', () => {

@@ -36,7 +36,7 @@ export class ChartActions implements SessionActions {
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     const now = ports.clock.now();
-    lifecycle.connected(now);
+    lifecycle.connected(now, ports.time.nowMs);
     client.noteConnected(true, now);
     outlet.attach(connection.writer);
     timers.accepted();

@@ -100,6 +100,8 @@ export class Lifecycle {
   ending: Ending | undefined = undefined;
   /** Time of the last connection of the client, in wall-clock milliseconds; kept after it has disconnected. */
   connectedAt: number | undefined = undefined;
+  /** Monotonic milliseconds of the last connection. */
+  connectedMs = 0;
   will: Will | undefined = undefined;
   /** The decision on the CONNECT or a re-authentication in progress, which is aborted when the connection closes. */
   decision: Decision | undefined = undefined;
@@ -115,9 +117,10 @@ export class Lifecycle {
     this.#session.ports.chart.send(this.#session, event);
   }
 
-  /** The client has connected. @param connectedAt in wall-clock milliseconds */
-  connected(connectedAt: number): void {
+  /** The client has connected. @param connectedAt in wall-clock milliseconds @param nowMs monotonic */
+  connected(connectedAt: number, nowMs: number): void {
     this.connectedAt = connectedAt;
+    this.connectedMs = nowMs;
     this.ending = undefined;
   }
 

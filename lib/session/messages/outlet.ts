@@ -829,10 +829,11 @@ export function countSent({ counts, deliveryTimes }: Metrics, qos: QoS): boolean
 
 /** Measure the time of a delivery, unless the message has waited for the client: it was retained, or the client was away. */
 function measure(outlet: Outlet, message: Message, qos: QoS, retain: boolean, id: number): void {
-  const { client, ports } = outlet;
+  const { session, ports } = outlet;
   const { counts, deliveryTimes } = ports.metrics;
   const sent = counts[QOS_SENT[qos]];
-  if (message.isSystem || retain || message.timestamp < (client.connectedAt ?? 0)) deliveryTimes.postpone(qos, sent);
+  if (message.isSystem || retain || message.takenAtMs < session.lifecycle.connectedMs)
+    deliveryTimes.postpone(qos, sent);
   else if (qos === 0) deliveryTimes.sent(message.takenAtMs, sent);
   else {
     deliveryTimes.chosen(qos, sent);
