@@ -26,8 +26,11 @@ export interface Subscriber {
    * @returns false if the message was dropped
    */
   deliver(message: Message, subscription: Subscription, isRetained?: false, isFirst?: boolean): boolean;
-  /** Follow a message that is delivered next. Missing: a delivery ends when `deliver` returns. */
-  follow?(message: Message, follower: DeliveryFollower): void;
+  /**
+   * Follow a message that is delivered next. Missing: a delivery ends when `deliver` returns.
+   * @returns false if this object is followed already: the subscriber receives the message a second time
+   */
+  follow?(message: Message, follower: DeliveryFollower): boolean;
   /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
   deliverRun(run: Frame, bytes: number, count: number): void;
 }

@@ -352,6 +352,30 @@ describe('observeSpans', () => {
 });
 
 describe('broker.monitor.follow', () => {
+  it('follows each of two deliveries to one client, also if both are of the message as it was published', async () => {
+    await using kit = await createTestBroker({ allowAnonymous: true });
+    const stages: [filter: string, stage: string][] = [];
+    const delivering = (_: string | undefined, filter: string) => ({
+      userProperties: [],
+      reached: (stage: string) => stages.push([filter, stage])
+    });
+    const userProperties = [['p', 'x'.repeat(64)]] as const;
+    kit.broker.monitor.follow('a', {
+      accepted: () => ({ userProperties, routing: () => ({ rule: (_, run) => run(), delivering, routed: () => {} }) })
+    });
+    const small = await kit.connect({ properties: { maximumPacketSize: 64 } });
+    const got: string[] = [];
+    small.on('message', ({ payload }) => got.push(payload.toString()));
+    await small.subscribe(['a', '$share/group/a'], { qos: 1 });
+    await kit.broker.publish('a', 'x', { qos: 1 });
+    await kit.clock.settle();
+    assert.deepEqual(got, ['x', 'x']);
+    assert.deepEqual(
+      stages.filter(([, stage]) => stage === 'acknowledged').map(([filter]) => filter),
+      ['a', '$share/group/a']
+    );
+  });
+
   it('delivers messages also if a follower throws', async () => {
     await using kit = await createTestBroker({ allowAnonymous: true });
     const errors: string[] = [];

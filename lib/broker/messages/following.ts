@@ -157,18 +157,25 @@ class Routed implements FollowedRouting {
     }
     const isCopied = message.bytes <= MAX_COPIED_BYTES;
     const copy = isCopied ? withUserProperties(message, delivery.userProperties) : message;
-    const sent = this.#fitting(copy, subscription);
-    subscriber.follow(sent, delivery);
+    let sent = this.#fitting(copy, subscription);
+    if (!subscriber.follow(sent, delivery)) {
+      sent = this.#asCommitted(Message.viewOf(sent)); // the other one is for another subscription of the client
+      subscriber.follow(sent, delivery);
+    }
     return subscriber.deliver(sent, subscription);
   }
 
   /** The message for a receiver, or as it was published if it may be too large. */
   #fitting(message: Message, subscription: Subscription): Message {
     const sent = surelyFits(message, subscription) ? message : this.#published;
-    if (sent === this.#message) return sent;
-    awaitCommit(sent, this.#message.ticket, this.#message.isDeferred);
-    this.#copies.push(sent);
-    return sent;
+    return sent === this.#message ? sent : this.#asCommitted(sent);
+  }
+
+  /** Let a copy depend on the same commit as the message. */
+  #asCommitted(copy: Message): Message {
+    awaitCommit(copy, this.#message.ticket, this.#message.isDeferred);
+    this.#copies.push(copy);
+    return copy;
   }
 
   routed(receivers: number): void {

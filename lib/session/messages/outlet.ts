@@ -164,9 +164,12 @@ export class Outlet implements Subscriber, Waiter {
   }
 
   /** @param follower undefined: the delivery has reached its last stage */
-  follow(message: Message, follower: DeliveryFollower | undefined): void {
-    if (follower !== undefined) (this.followers ??= new Map()).set(message, follower);
-    else if (this.followers?.delete(message) && this.followers.size === 0) this.followers = undefined;
+  follow(message: Message, follower: DeliveryFollower | undefined): boolean {
+    if (follower === undefined) {
+      if (this.followers?.delete(message) && this.followers.size === 0) this.followers = undefined;
+    } else if (this.followers?.has(message)) return false;
+    else (this.followers ??= new Map()).set(message, follower);
+    return true;
   }
 
   /** @param isRetained the message is retained, and sent because of a new subscription */
