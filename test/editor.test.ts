@@ -7,6 +7,7 @@ import { editorOf } from './support/compiler.ts';
 
 const HEAD = `
   import { acl, type Broker, type BrokerOptions, createBroker } from 'embermq';
+  import { createTestBroker, setupBroker } from 'embermq/testing';
   interface User { readonly tenant: string }
 `;
 
@@ -68,6 +69,23 @@ const MISTAKES: readonly Mistakes[] = [
     'createBroker<User>({ maxQoS: 1 })',
     ['maxQoS', `${UNKNOWN} and 'maxQoS' does not exist in type 'BrokerOptions<User>'.`]
   ],
+  [
+    "createBroker({ maxPacketSize: true, auth: 5, hooks: { deliver: ({ message }) => message.topic === 'a' } })",
+    ['maxPacketSize', "Type 'true' is not assignable"],
+    ['auth', "Type 'number' is not assignable"]
+  ],
+  [
+    "createBroker({ auth: [{ name: 'a', authenticate: ({ client }) => client.clientId === 'a', nam: 3 }] })",
+    ['nam', `${UNKNOWN} but 'nam' does not exist in type 'AuthSource<unknown>'.`]
+  ],
+  [
+    "createTestBroker({ maxPacketSize: true, hooks: { deliver: ({ message }) => message.topic === 'a' } })",
+    ['maxPacketSize', "Type 'true' is not assignable"]
+  ],
+  [
+    "setupBroker(globalThis as never, { maxPacketSize: true, hooks: { deliver: ({ message }) => message.topic === 'a' } })",
+    ['maxPacketSize', "Type 'true' is not assignable"]
+  ],
   ['createBroker({}, 5)', ['5', "Argument of type '5' is not assignable to parameter of type 'never'."]]
 ];
 
@@ -76,6 +94,7 @@ const CORRECT = [
   'const options: BrokerOptions<User> = {}; const typed: Broker<User> = createBroker<User>(options);',
   'const untyped: Broker = createBroker({ hooks: { authenticate: () => ({ allow: true, clientData: 5 }) } });',
   'createBroker({ hooks: { authenticate: () => new Promise((resolve) => resolve(true)) } });',
+  "({ createBroker }).createBroker({ hooks: { deliver: ({ message }) => message.topic === 'a' } }).on('error', ({ during }) => during);",
   'createBroker<User>({ hooks: { authenticate: () => new Promise((resolve) => resolve({ allow: true, clientData: { tenant: "a" } })) } });',
   "createBroker<User>({ hooks: { deliver: ({ client }) => client.data?.tenant === 'a' } });",
   'const wrapped = <Data>(given: BrokerOptions<Data>): Broker<Data> => createBroker<Data>(given);',

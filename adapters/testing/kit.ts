@@ -45,9 +45,10 @@ export async function createTestBroker<const S extends SchemaTable = NoSchemas>(
   options?: TestBrokerOptions & Partial<WithSchemas<S>>
 ): Promise<TestBrokerOf<S>>;
 /** Start a test broker with the type of the data that hooks and sources keep with clients. @throws as without a type */
-export async function createTestBroker<Data, Inferred extends TestBrokerOptions = never>(
-  options?: TestBrokerOptions<Data> | Inferred,
-  ...rest: IfTyped<Inferred>
+export async function createTestBroker<Data, Caller = unknown>(
+  this: Caller,
+  options?: TestBrokerOptions<Data>,
+  ...rest: IfTyped<Caller>
 ): Promise<TestBroker<Data>>;
 export async function createTestBroker<Data>(options?: TestBrokerOptions<Data>): Promise<TestBroker<Data>> {
   return createKit<Data>(options, { openPort, readFile: readRecordingFile });

@@ -67,10 +67,11 @@ export function setupBroker<const S extends SchemaTable = NoSchemas>(
   options?: TestSettings<TestBrokerOptions & Partial<WithSchemas<S>>>
 ): SetupOf<S>;
 /** Set up kits with the type of the data that hooks and sources keep with clients. @throws as without a type */
-export function setupBroker<Data, Inferred extends TestSettings<TestBrokerOptions> = never>(
+export function setupBroker<Data, Caller = unknown>(
+  this: Caller,
   hooks: TestHooks,
-  options?: TestSettings<TestBrokerOptions<Data>> | Inferred,
-  ...rest: IfTyped<Inferred>
+  options?: TestSettings<TestBrokerOptions<Data>>,
+  ...rest: IfTyped<Caller>
 ): BrokerSetup<Data>;
 export function setupBroker<Data>(
   hooks: TestHooks,

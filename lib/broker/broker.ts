@@ -496,9 +496,10 @@ export function createBroker<const S extends SchemaTable = NoSchemas>(
   options?: BrokerOptions & Partial<WithSchemas<S>>
 ): BrokerOf<S>;
 /** Create a broker with the type of the data that hooks and sources keep with clients. @throws as the constructor of `Broker` */
-export function createBroker<Data, Inferred extends BrokerOptions = never>(
-  options?: BrokerOptions<Data> | Inferred,
-  ...rest: IfTyped<Inferred>
+export function createBroker<Data, Caller = unknown>(
+  this: Caller,
+  options?: BrokerOptions<Data>,
+  ...rest: IfTyped<Caller>
 ): Broker<Data>;
 export function createBroker<Data>(options?: BrokerOptions<Data>): Broker<Data> {
   return new Broker<Data>(options);

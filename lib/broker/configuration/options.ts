@@ -368,11 +368,12 @@ export interface RewriteRule {
 export type RewriteKind = 'publish' | 'subscribe';
 
 /**
- * The other parameters of an overload for calls with a type argument, such as `createBroker<Data>()`: none, but for calls without one, in which
- * `Inferred` has the type of the options, a parameter that cannot be given. So the compiler leaves the overload out of these calls, and
- * reports each mistake in the options once, where it is. One signature for both would not give `new Promise(...)` in a hook its type.
+ * The other parameters of an overload for calls with a type argument, such as `createBroker<Data>()`: none, but for calls without one a parameter
+ * that cannot be given. So the compiler leaves the overload out of these calls, and reports each mistake in the options once, where it is. `Caller`
+ * is the type of `this`: with a type argument it has its default, `unknown`; without one it is inferred as `void`, also where an option has a
+ * function whose parameters have no types. One signature for both would not give `new Promise(...)` in a hook its type.
  */
-export type IfTyped<Inferred> = [Inferred] extends [never] ? [] : [missing: never];
+export type IfTyped<Caller> = [unknown] extends [Caller] ? [] : [missing: never];
 
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {
