@@ -86,6 +86,14 @@ describe('Sparkplug 3.0, an aware MQTT server', () => {
     }
   });
 
+  it('keeps the certificate when a retained birth is deleted', async () => {
+    await using kit = await aware();
+    await kit.broker.publish(NBIRTH, BIRTH, { retain: true });
+    await kit.broker.publish(NBIRTH, '', { retain: true });
+    assert.equal(await kit.broker.retained.get(NBIRTH), undefined);
+    assert.deepEqual((await kit.broker.retained.get(CERTIFICATES + NBIRTH))?.payload, BIRTH);
+  });
+
   for (const [name, topic] of [
     ['nbirth', NBIRTH],
     ['dbirth', DBIRTH]

@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import mqtt from 'mqtt';
 import { listen } from '../../adapters/net/index.ts';
-import { acl, type Client, createBroker, type Message, type ReceivedMessage } from '../../lib/index.ts';
+import {
+  acl,
+  type Client,
+  type Clock,
+  connectClient,
+  createBroker,
+  type Message,
+  type ReceivedMessage
+} from '../../lib/index.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 import { mosquitto, withMosquitto } from '../cli/mosquitto.ts';
 
@@ -178,13 +187,50 @@ describe('client.request', () => {
     assert.equal(text(await small.request('small')), 'x');
   });
 
+  it('leaves neither a timer nor a listener of the signal after a request', async () => {
+    await using use = await pair();
+    const { clock } = use.kit;
+    const armed = new Set<unknown>();
+    const counting: Clock = {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      setTimeout: (run, delayMs) => {
+        const timer = clock.setTimeout(run, delayMs);
+        armed.add(timer);
+        return timer;
+      },
+      clearTimeout: (timer) => {
+        armed.delete(timer);
+        clock.clearTimeout(timer);
+      }
+    };
+    const client = await connectClient(use.kit.stream(), { clientId: 'counting', clock: counting });
+    const { signal } = new AbortController();
+    await use.responder.respond('calc/double', double);
+    const request = client.request('calc/double', '1', { signal });
+    assert.deepEqual([armed.size, getEventListeners(signal, 'abort').length], [1, 1]);
+    await request;
+    assert.deepEqual([armed.size, getEventListeners(signal, 'abort').length], [0, 0]);
+    await assert.rejects(client.request('nobody', '1', { signal }), { code: 'NO_SUBSCRIBERS' });
+    assert.deepEqual([armed.size, getEventListeners(signal, 'abort').length], [0, 0]);
+    await client.disconnect();
+  });
+
+  it('subscribes to its response topic again if the app has unsubscribed from it', async () => {
+    await using use = await pair();
+    await use.responder.respond('calc/double', double);
+    await use.requester.request('calc/double', '1');
+    await use.requester.unsubscribe('$client/requester/response');
+    assert.equal(text(await use.requester.request('calc/double', '2')), '4');
+  });
+
   it('rejects pending requests when the broker stops, and no response is published by the next run', async () => {
     await using use = await pair();
     const { kit, requester, responder } = use;
-    let respond = () => {};
-    const later = () => new Promise<string>((resolve) => (respond = () => resolve('x')));
-    kit.broker.respond('app', later);
+    const held: (() => void)[] = [];
+    kit.broker.respond('app', () => new Promise<string>((resolve) => held.push(() => resolve('x'))));
     kit.broker.on('error', ({ error }) => assert.fail(error));
+    await kit.broker.publish('app', '', { properties: { responseTopic: 'answers' } });
     await responder.respond('client', () => new Promise(() => {}));
     const requests = ['app', 'client'].map((topic) => requester.request(topic).catch(({ code }) => code));
     await kit.clock.settle();
@@ -192,8 +238,9 @@ describe('client.request', () => {
     assert.deepEqual(await Promise.all(requests), ['CONNECTION_CLOSED', 'CONNECTION_CLOSED']);
     await kit.broker.start();
     const got: string[] = [];
-    kit.broker.subscribe('$client/#', ({ topic }) => got.push(topic));
-    respond();
+    for (const filter of ['$client/#', 'answers']) kit.broker.subscribe(filter, ({ topic }) => got.push(topic));
+    assert.equal(held.length, 2);
+    for (const respond of held) respond();
     await kit.clock.settle();
     assert.deepEqual(got, []);
   });

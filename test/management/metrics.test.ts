@@ -205,6 +205,21 @@ describe('the histogram of delivery times', () => {
     assert.equal((await histogram(kit.broker, 1))._count, 1);
   });
 
+  it('leaves out messages that a client acknowledges on a later connection', async () => {
+    await using kit = await createTestBroker();
+    const options = { clientId: 'r', clean: false, properties: { sessionExpiryInterval: 600 } };
+    const receiver = await kit.connect({ ...options, acknowledge: 'manual' });
+    await receiver.subscribe('t', { qos: 1 });
+    await kit.broker.publish('t', 'x', { qos: 1 });
+    await kit.clock.settle();
+    await receiver.disconnect();
+    await kit.clock.advance('1m');
+    await kit.connect(options);
+    await kit.clock.settle();
+    assert.equal(kit.broker.metrics.counter('messages.acked'), 1);
+    assert.equal((await histogram(kit.broker, 1))._count, 0);
+  });
+
   it('measures as before after the wall clock has been set back', async () => {
     await using kit = await createTestBroker();
     const receiver = await kit.connect();
