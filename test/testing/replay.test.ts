@@ -175,6 +175,27 @@ describe('a recording of real connections', () => {
     }
   });
 
+  it('writes no data of enhanced authentication', () => {
+    let text = '';
+    const writer = new RecordingWriter((line) => (text += line), { monotonic: () => 0, startedAt: new Date(0) });
+    const connection = writer.open('192.0.2.7');
+    const properties = { authenticationMethod: 'm', authenticationData: Buffer.from('not-for-the-file') };
+    const auth: Packet = { cmd: 'auth', reasonCode: 0x18, properties };
+    connection.sent(encode(connectPacket({ properties }), 5));
+    connection.received(encode(auth, 5));
+    connection.sent(encode(auth, 5));
+    connection.received(encode({ cmd: 'connack', sessionPresent: false, reasonCode: 0, properties }, 5));
+    const events = text
+      .split('\n')
+      .filter((line) => line.includes('"data"'))
+      .map((line) => JSON.parse(line) as { sent?: string; received?: string; data: string });
+    assert.deepEqual(
+      events.map(({ sent, received }) => sent ?? received),
+      ['connect', 'connack']
+    );
+    for (const { data } of events) assert.doesNotMatch(Buffer.from(data, 'base64').toString(), /not-for-the-file/);
+  });
+
   it('records no data of a client of another protocol, and passes it on', async (t) => {
     const broker = createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
     t.after(() => broker.close());
