@@ -32,6 +32,7 @@ export {
   type FieldType,
   field,
   fieldsOf,
+  type GivenField,
   type GivenTable,
   isPlainObject,
   type JsonType,

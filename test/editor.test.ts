@@ -168,6 +168,19 @@ describe('An editor', () => {
     }
   });
 
+  it('shows the text of each key in tables of properties and of parameters', () => {
+    const keys = ['type', 'about', 'default', 'unit', 'title', 'required', 'min', 'isSecret', 'isTemplate'];
+    const row =
+      "{ type: 'integer', about: 'x', default: 1, unit: 'ms', title: 'y', required: true, min: 0, isSecret: true, isTemplate: true }";
+    const hover = hoverOf(`import type { ActionType, ResourceType, SinkType, SourceType } from 'embermq/adapter';
+      const sink: Partial<SinkType> = { properties: { url: ${row} } };
+      const source: Partial<SourceType> = { properties: { url: ${row} } };
+      const action: Partial<ActionType> = { params: { url: ${row} } };
+      const resource: Partial<ResourceType> = { params: { url: ${row} } };`);
+    for (const place of ['sink', 'source', 'action', 'resource'])
+      for (const key of keys) assert.ok(hover(`const ${place}:`, `${key}: `).text.length > 5, `${place} ${key}`);
+  });
+
   it('declares the values of events as the catalogue has them', () => {
     const code = `import type { BrokerEvents, EVENTS, EventName, EventValue } from 'embermq';
       type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;

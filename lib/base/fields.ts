@@ -181,8 +181,32 @@ export function optionRow<V>(
   return { kind, default: value, about, ...more };
 }
 
+/**
+ * A field as apps may give it: a `Field`, or one in a form of 0.2. One interface and not a union of the forms, for which an editor shows no texts.
+ */
+export interface GivenField extends Omit<Field, 'type' | 'about' | 'title' | 'items'> {
+  /** The way in which a value is read. */
+  readonly type?: FieldType | 'float';
+  /** Description of the field and of its special values. Pages and interfaces show this text. */
+  readonly about?: string;
+  /** Title in a form. */
+  readonly title?: string | Localized;
+  /** The elements of an array. */
+  readonly items?: object;
+  /** As `type`, in options of 0.2. */
+  readonly kind?: FieldType | 'text';
+  /** As `about` and `zh.about`, in the form of the documented interface. */
+  readonly description?: Localized;
+  /** As `choices`, in the form of the documented interface. */
+  readonly enum?: readonly unknown[];
+  /** As `min` and `max`, in the form of the documented interface. */
+  readonly range?: readonly [least: number, greatest: number];
+  /** As `fields`, in the form of the documented interface. */
+  readonly schema?: GivenTable;
+}
+
 /** Fields as apps may give them: also in the forms of 0.2. */
-export type GivenTable = FieldTable | OptionTable | PropertyTable | ParamTable;
+export type GivenTable = Readonly<Record<string, GivenField>>;
 
 const NO_FIELDS: FieldTable = {};
 const current = new WeakMap<GivenTable, FieldTable>();
@@ -199,12 +223,7 @@ export function fieldsOf(given: GivenTable = NO_FIELDS): FieldTable {
   return table;
 }
 
-/** The columns of earlier forms. */
-type Earlier = Partial<
-  Pick<OptionRow, 'kind'> & Pick<DocumentedParam, 'description' | 'enum' | 'range' | 'schema' | 'items'>
->;
-
-function currentField(given: GivenTable[string]): Field {
+function currentField(given: GivenField): Field {
   const {
     kind,
     description,
@@ -213,7 +232,7 @@ function currentField(given: GivenTable[string]): Field {
     schema,
     items,
     ...others
-  } = given as Omit<Field, 'title' | 'items'> & Earlier;
+  } = given as Omit<GivenField, 'about' | 'title'> & Pick<Field, 'about'>;
   const { title, type } = given as DocumentedParam;
   const isDuration = type === 'number' && others.unit === 'ms';
   // elements without a type are not checked

@@ -100,9 +100,13 @@ export function documentedParams(given: GivenTable = {}): ParamTable {
   return Object.fromEntries(
     Object.entries(given).map(([name, one], index) => [
       name,
-      'description' in one ? one : documentedParam(name, { order: index + 1, ...(one as Field) })
+      isDocumented(one) ? one : documentedParam(name, { order: index + 1, ...(one as Field) })
     ])
   );
+}
+
+function isDocumented(given: GivenTable[string]): given is DocumentedParam {
+  return given.description !== undefined;
 }
 
 function documentedParam(name: string, field: Field): DocumentedParam {
