@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { BrokerError } from '../../lib/index.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { type RecordedConnection, RecordingWriter } from '../../lib/testing/index.ts';
 
 /** Options of `recordTraffic`. */
@@ -47,12 +47,14 @@ export interface TrafficRecorder extends AsyncDisposable {
  * const recorder = await recordTraffic('traffic.jsonl', { port: 1884, connect: () => connect(1883, 'broker') });
  * ```
  * @param file a path; the file must not exist
- * @throws BrokerError FILE_UNWRITABLE if the file exists or cannot be created; LISTENER_BIND_FAILED
+ * @throws InvalidInput OPTION_INVALID; BrokerError FILE_UNWRITABLE if the file exists or cannot be created; LISTENER_BIND_FAILED
  */
 export async function recordTraffic(file: string, options: RecordOptions): Promise<TrafficRecorder> {
   const unwritable = (cause: unknown): BrokerError =>
     new BrokerError('FILE_UNWRITABLE', `cannot write ${file}: ${(cause as Error).message}`, { cause });
-  const { port = 0, host = '127.0.0.1' } = options;
+  const { port = 0, host = '127.0.0.1', connect } = options;
+  if (typeof connect !== 'function')
+    throw new InvalidInput('OPTION_INVALID', 'connect', 'a function that opens a connection to the broker', connect);
   const output = createWriteStream(file, { flags: 'wx', mode: 0o600 });
   await once(output, 'open').catch((cause) => {
     throw unwritable(cause);

@@ -53,7 +53,11 @@ export interface ClientOptions {
   readonly will?: WillInput;
   /** Properties of the CONNECT (MQTT 5.0). The options below with the name of a property are shorthands. */
   readonly properties?: Properties;
-  /** Time for which the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity`: forever. */
+  /**
+   * Time for which the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity`: forever.
+   * Default: 0, the session ends with the connection, also if `clean` is false. Before MQTT 5.0 it has no effect, and the server decides:
+   * this broker with its option `sessionExpiryInterval`.
+   */
   readonly sessionExpiry?: Duration;
   /** The number of unacknowledged QoS 1 and 2 messages that the broker may have in flight, from 1 to 65,535. */
   readonly receiveMaximum?: number;

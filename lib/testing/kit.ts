@@ -304,7 +304,8 @@ export class TestBroker<Data = unknown> {
   /** @throws StateError KIT_MISSING after dispose, as when a test does not await what it does */
   #checkOpen(): void {
     if (!this.#isDisposed) return;
-    const text = 'this kit is disposed of: its test has ended; await in the test all that uses the kit';
+    const text =
+      'this kit is disposed of: its test has ended; await in the test all that uses the kit, and end clients that connect again';
     throw new StateError('KIT_MISSING', text);
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -154,6 +154,16 @@ describe('a recording of real connections', () => {
     assert.equal(lines[3].data, undefined, 'it may be a part of a password');
     const log = await replay(file);
     assert.deepEqual(log.ends, []);
+  });
+
+  it('refuses to record without a way to connect to the broker, and makes no file', async () => {
+    const file = newFile();
+    for (const options of [{}, { connect: 1883 }] as never[])
+      await assert.rejects(
+        recordTraffic(file, options).then((recorder) => recorder.close()),
+        { code: 'OPTION_INVALID', field: 'connect' }
+      );
+    assert.equal(existsSync(file), false);
   });
 
   it('writes passwords only if asked, and never overwrites a file', async () => {
