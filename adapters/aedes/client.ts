@@ -62,7 +62,7 @@ export class Client extends EventEmitter<ClientEvents> {
   #isRegistered = false;
   #hasEnded = false;
   #hasFailed = false;
-  /** The reason why the client is refused; reported after the CONNACK. */
+  /** The reason why the client is refused, or its connection is closed. */
   #refusal: Error | undefined;
   #connectTimer: unknown;
   /** Called when the connection has closed. */
@@ -195,9 +195,12 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#version = version;
   }
 
-  /** Called when a handler refuses the CONNECT. The CONNACK follows, then the error is reported. @internal */
+  /**
+   * Called when a handler refuses the CONNECT, and when the broker rejects the client or what it has sent. The first reason is reported, after the
+   * CONNACK if there is one. @internal
+   */
   refused(error: Error): void {
-    this.#refusal = error;
+    this.#refusal ??= error;
   }
 
   /**
@@ -233,7 +236,7 @@ export class Client extends EventEmitter<ClientEvents> {
 
   /** Called when the broker closes the connection because of an error. @internal */
   closedFor(error: Error): void {
-    if (!this.#closed) this.#report(error);
+    if (!this.#closed) this.#report(this.#refusal ?? error);
   }
 
   /** Called when the connection has ended. @internal */

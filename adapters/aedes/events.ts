@@ -106,6 +106,9 @@ export class EventRelay {
       this.#host.emit('connackSent', connackOf(0, sessionPresent, info.protocolVersion), client);
       client.ready();
     });
+    broker.on('client.rejected', ({ client: info, why }) => {
+      if (info !== undefined) this.#links.of(info)?.refused(new Error(why));
+    });
     broker.on('client.disconnected', ({ client: info, reason }) => {
       const client = this.#links.of(info);
       if (client === undefined) return;

@@ -293,3 +293,41 @@ for (const implementation of IMPLEMENTATIONS) {
     });
   });
 }
+
+describe('the errors of embermq/aedes', () => {
+  const OURS = IMPLEMENTATIONS[1];
+  const CONNECT = generate({
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clientId: 'device',
+    clean: true,
+    keepalive: 60
+  });
+
+  it('say what a connected client has sent', async () => {
+    for (const [packet, text] of [
+      ['30050003612f2378', 'PUBLISH: a topic name has no wildcards'],
+      ['3003000078', 'PUBLISH: the topic name is empty']
+    ] as const) {
+      await using fixture = await Fixture.start(OURS);
+      const failed = fixture.next('clientError');
+      connect(fixture.port, '127.0.0.1').end(Buffer.concat([CONNECT, Buffer.from(packet, 'hex')]));
+      assert.equal((await failed)[1].message, text);
+    }
+  });
+
+  it('say what was wrong with a first packet', async () => {
+    for (const [packet, text] of [
+      ['c000', 'the first packet must be CONNECT'],
+      ['100f00044d5154540902003c0003616263', /^protocol name "MQTT" with level 9: not supported/]
+    ] as const) {
+      await using fixture = await Fixture.start(OURS);
+      const failed = fixture.next('connectionError');
+      connect(fixture.port, '127.0.0.1').write(Buffer.from(packet, 'hex'));
+      const { message } = (await failed)[1];
+      if (typeof text === 'string') assert.equal(message, text);
+      else assert.match(message, text);
+    }
+  });
+});
