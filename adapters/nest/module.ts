@@ -3,7 +3,7 @@
 // which Nest calls before routes are registered, so that no class of `@nestjs/core` has to be injected.
 import type { Server } from 'node:http';
 import { readOptions } from '../../lib/adapter.ts';
-import type { Broker } from '../../lib/index.ts';
+import { type Broker, InvalidInput } from '../../lib/index.ts';
 import { HOST_OPTIONS, HostedBroker, type HostOptions, type HostSettings } from '../hosts/index.ts';
 import { nestLogger } from './logger.ts';
 import type { EmbermqAsyncOptions, EmbermqDynamicModule, EmbermqModuleOptions } from './options.ts';
@@ -49,8 +49,16 @@ export class EmbermqModule {
   /**
    * Describe the module with options that depend on other providers, such as a configuration service. Nest rejects with InvalidInput OPTION_UNKNOWN
    * or OPTION_INVALID when it creates the app.
+   * @throws InvalidInput OPTION_INVALID `useFactory` is not a function
    */
   static forRootAsync<Import = never>(options: EmbermqAsyncOptions<Import>): EmbermqDynamicModule<Import> {
+    if (typeof options?.useFactory !== 'function')
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        'EmbermqModule.forRootAsync.useFactory',
+        'a function',
+        options?.useFactory
+      );
     const useFactory = async (...dependencies: never[]) =>
       readHostOptions(await options.useFactory(...dependencies), 'EmbermqModule.forRootAsync');
     return describe({ ...options, useFactory });

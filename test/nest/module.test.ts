@@ -169,5 +169,10 @@ describe('EmbermqModule', () => {
       code: 'OPTION_INVALID',
       message: /webSocket/
     });
+    for (const options of [undefined, {}, { useFactory: 5 }])
+      assert.throws(() => EmbermqModule.forRootAsync(options as never), {
+        code: 'OPTION_INVALID',
+        message: /^EmbermqModule\.forRootAsync.*expected/
+      });
   });
 });
