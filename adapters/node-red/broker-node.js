@@ -53,6 +53,8 @@ class Ports {
   #aedes;
   #servers = [];
   #sockets = new Set();
+  /** The broker or one of its ports could not be opened. */
+  #hasFailed = false;
   /** Removes the path from the server of Node-RED. */
   #leavePath = () => {};
 
@@ -73,6 +75,7 @@ class Ports {
     isListening.catch(() => {}); // reported below
     const { handle } = this.#aedes;
     await this.#open(mqtt_port, async (port) => {
+      checkPort(port, 'MQTT port');
       const server = security === undefined ? net.createServer(handle) : tls.createServer(security, handle);
       await this.#listen(server, port, 'port');
       node.status({ fill: 'green', shape: 'dot', text: 'node-red:common.status.connected' });
@@ -80,6 +83,7 @@ class Ports {
     if (mqtt_ws_bind === 'path') await this.#open(mqtt_ws_path, (path) => this.#servePath(path));
     else
       await this.#open(mqtt_ws_port, async (port) => {
+        checkPort(port, 'WebSocket port');
         const server = security === undefined ? http.createServer() : https.createServer(security);
         const sockets = new WebSocketServer({ server }).on('connection', this.#serveWebSocket);
         sockets.on('error', () => {}); // reported by `#listen`
@@ -100,6 +104,7 @@ class Ports {
 
   /** Report that the broker, or one of its ports, cannot be opened. The ports that are open stay open. */
   failed(error) {
+    this.#hasFailed = true;
     this.#node.error(`Error: ${error.message}`);
     this.#node.status({ fill: 'red', shape: 'ring', text: 'node-red:common.status.disconnected' });
   }
@@ -138,6 +143,10 @@ class Ports {
 
   #authentication() {
     const { username, password } = this.#node.credentials ?? {};
+    if (!username !== !password)
+      this.#node.warn(
+        `Every client is accepted, because the ${username ? 'password' : 'username'} is empty: set both username and password, or none`
+      );
     if (!username || !password) return {};
     return {
       authenticate: (client, user, secret, done) => {
@@ -203,7 +212,10 @@ class Ports {
       aedes.on(event, (client, err) => {
         send(event, err === undefined ? { client: factsOf(client) } : { client: factsOf(client), err });
         if (SHOWN_AFTER.includes(event) && !aedes.closed)
-          node.status({ fill: 'green', shape: 'dot', text: `connected ${aedes.connectedClients}` });
+          node.status({
+            ...(this.#hasFailed ? { fill: 'red', shape: 'ring' } : { fill: 'green', shape: 'dot' }),
+            text: `connected ${aedes.connectedClients}`
+          });
       });
     aedes.on('subscribe', (subscriptions, client) => {
       const [{ topic, qos }] = subscriptions;
@@ -220,6 +232,12 @@ class Ports {
       });
     aedes.on('error', (error) => node.error(error));
   }
+}
+
+function checkPort(port, field) {
+  const number = Number(port);
+  if (Number.isInteger(number) && number > 0 && number <= 65_535) return;
+  throw new Error(`${field}: expected a number from 1 to 65535, got "${port}"`);
 }
 
 /** The paths that brokers serve on a server. */

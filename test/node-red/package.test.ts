@@ -34,8 +34,8 @@ class FlowNode extends EventEmitter {
     this.emit('sent');
   }
 
-  status({ text }: { readonly text: string }): void {
-    this.#write(`status ${text}`);
+  status({ fill, text }: { readonly fill: string; readonly text: string }): void {
+    this.#write(fill === 'red' ? `status ${text} (red)` : `status ${text}`);
   }
 
   log(line: string): void {
@@ -246,5 +246,46 @@ describe('The package node-red-contrib-embermq', () => {
     const wrong = make('embermq broker', { mqtt_port: '1', usetls: true }, { certdata: 'x', keydata: 'y' });
     await wrong.line(/^Error: The certificate or the private key is not valid: /);
     await wrong.close();
+  });
+
+  it('names the field of a port that is not valid', async () => {
+    for (const [fields, line] of [
+      [{ mqtt_port: 'abc' }, 'Error: MQTT port: expected a number from 1 to 65535, got "abc"'],
+      [{ mqtt_port: '99999' }, 'Error: MQTT port: expected a number from 1 to 65535, got "99999"'],
+      [{ mqtt_ws_port: '18x' }, 'Error: WebSocket port: expected a number from 1 to 65535, got "18x"']
+    ] as const) {
+      const node = make('embermq broker', fields);
+      assert.equal(await node.line(/^Error/), line);
+      await node.close();
+    }
+  });
+
+  it('warns that every client is accepted if only one of user name and password is set', async () => {
+    for (const [login, missing] of [
+      [{ username: 'ann' }, 'password'],
+      [{ password: 'secret' }, 'username']
+    ] as const) {
+      const node = make('embermq broker', { mqtt_port: String(await freePort()) }, login);
+      await node.line(/connected/);
+      assert.deepEqual(
+        node.lines.filter((line) => line.startsWith('warning')),
+        [`warning Every client is accepted, because the ${missing} is empty: set both username and password, or none`]
+      );
+      await node.close();
+    }
+  });
+
+  it('stays red while one of its ports is not open, and counts clients of the other', async (t) => {
+    const mqtt_port = String(await freePort());
+    const taken = createServer().listen(0);
+    t.after(() => taken.close());
+    const mqtt_ws_port = String((taken.address() as AddressInfo).port);
+    const node = make('embermq broker', { mqtt_port, mqtt_ws_port });
+    await node.line(/in use/);
+    const device = await mqtt.connectAsync(`mqtt://127.0.0.1:${mqtt_port}`, { reconnectPeriod: 0 });
+    await node.line(/connected 1/);
+    assert.match(node.lines.filter((line) => line.startsWith('status')).at(-1) ?? '', /^status connected 1 \(red\)$/);
+    await device.endAsync();
+    await node.close();
   });
 });
