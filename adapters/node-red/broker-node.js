@@ -67,6 +67,8 @@ class Ports {
   async start() {
     const node = this.#node;
     const { mqtt_port, mqtt_ws_bind, mqtt_ws_port, mqtt_ws_path, usetls } = this.#config;
+    if (![mqtt_port, mqtt_ws_bind === 'path' ? mqtt_ws_path : mqtt_ws_port].some(isSet))
+      node.warn('No client can connect: set the MQTT port, or a port or a path for WebSocket');
     const security = usetls ? this.#certificate() : undefined;
     this.#aedes = new Aedes({ ...this.#store(), ...this.#authentication() });
     this.#sendEvents();
@@ -94,7 +96,7 @@ class Ports {
 
   /** Open a port or a path, unless its field is empty. If it cannot be opened, the others are nevertheless. */
   async #open(place, open) {
-    if (!place || place === '0') return;
+    if (!isSet(place)) return;
     try {
       await open(place);
     } catch (error) {
@@ -232,6 +234,11 @@ class Ports {
       });
     aedes.on('error', (error) => node.error(error));
   }
+}
+
+/** Whether the field of a port or a path is not empty. */
+function isSet(place) {
+  return Boolean(place) && place !== '0';
 }
 
 function checkPort(port, field) {

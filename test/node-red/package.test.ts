@@ -260,6 +260,14 @@ describe('The package node-red-contrib-embermq', () => {
     }
   });
 
+  it('warns that no client can connect if there is no port and no path', async () => {
+    for (const fields of [{}, { mqtt_port: '', mqtt_ws_port: '0' }, { mqtt_ws_bind: 'path', mqtt_ws_port: '1884' }]) {
+      const node = make('embermq broker', fields);
+      await node.line(/^warning No client can connect: set the MQTT port, or a port or a path for WebSocket$/);
+      await node.close();
+    }
+  });
+
   it('warns that every client is accepted if only one of user name and password is set', async () => {
     for (const [login, missing] of [
       [{ username: 'ann' }, 'password'],
