@@ -18,7 +18,7 @@ import type { Hook, Refusal } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
-import { EarlierMessages, Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
+import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { type FakeTimers, TimerFollower } from './fake-timers.ts';
 import { Link, type LoggedPacket } from './link.ts';
 import { type MqttJsClient, reconnect } from './mqtt-js.ts';
@@ -180,7 +180,6 @@ export class TestBroker<Data = unknown> {
   readonly #ends = new WeakSet<ByteStream>();
   /** Expectations and replays that have not ended: what each is, and where it was made. */
   readonly #waiting = new Set<{ readonly what: string; readonly trace: Error }>();
-  readonly #earlier: EarlierMessages;
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
   /** The messages that the broker published in this turn because a link was cut. */
@@ -207,7 +206,6 @@ export class TestBroker<Data = unknown> {
       throw error;
     }
     this.broker = this.#traced;
-    this.#earlier = new EarlierMessages(this.broker as Broker, this.clock);
     this.clock.attach(engineOf(this.broker).services.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
@@ -470,8 +468,7 @@ export class TestBroker<Data = unknown> {
   ): Promise<T> {
     this.#checkOpen();
     const { broker, clock } = this;
-    const earlier = this.#earlier.list;
-    const expectation = new Expectation(broker, clock, filter, options, this.#publishedInTurn, earlier);
+    const expectation = new Expectation(broker, clock, filter, options, this.#publishedInTurn);
     return this.#waitFor(`an expectation on "${filter}"`, trace, () => wait(expectation));
   }
 

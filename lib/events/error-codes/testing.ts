@@ -33,7 +33,8 @@ export const TESTING_CODES = {
   },
   MESSAGE_EXPECTED: {
     about: 'An expected message did not arrive.',
-    remedy: 'The error lists those that did, and those that came too early.'
+    remedy:
+      'The error lists those that did. Begin the expectation before the cause of the message, and await it afterwards.'
   },
   MESSAGE_UNEXPECTED: { about: 'A message arrived that was not expected.', remedy: 'The error names it.' },
   PORTS_MISSING: {
