@@ -667,7 +667,8 @@ export function unknownName(code: string, field: string, name: unknown, known: r
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length > 100) return undefined; // the duration of the comparison is proportional to the length
   let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  // of a word of three letters, two different ones are another word
+  let bestDistance = (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3))) + 1;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];

@@ -9,7 +9,14 @@ import { type Compiled, compileExpression, type ExpressionContext } from './comp
 import { CompileBudget } from './compile-budget.ts';
 import type { Dialect } from './dialect.ts';
 import { EVENTS } from './event-semantics.ts';
-import { type CallRules, checkConstant, checkCount, typeAt, unknownFunction } from './functions/calls.ts';
+import {
+  type CallRules,
+  checkConstant,
+  checkCount,
+  type Remedies,
+  typeAt,
+  unknownFunction
+} from './functions/calls.ts';
 import type { FunctionTools, ParameterType, SqlFunction } from './functions/function.ts';
 import type { Members } from './json-members.ts';
 import { type CompiledStep, walk } from './paths.ts';
@@ -32,6 +39,11 @@ export interface CompileContext {
 }
 
 type CompiledExpression = Compiled<Scope, Value>;
+
+const AGGREGATES = 'avg sum min max count collect median stddev';
+const REMEDIES: Remedies = new Map(
+  AGGREGATES.split(' ').map((name) => [name, 'each event is evaluated separately; aggregates are for stream rules'])
+);
 
 /** Compiles the expressions of a statement to closures. */
 export class EventCompiler implements ExpressionContext<Scope, Value> {
@@ -186,7 +198,8 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
     if (row === undefined)
       throw unknownFunction(node, [...functions.keys()], {
         fault: `unknown function ${node.name}()`,
-        text: this.text
+        text: this.text,
+        remedies: REMEDIES
       });
     checkCount(node, row, RULES, this.text);
     for (const [index, arg] of node.args.entries()) this.#checkLiteral(row, index, arg);

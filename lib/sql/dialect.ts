@@ -23,6 +23,8 @@ export interface Dialect {
   readonly wordOperators: ReadonlyMap<string, Operator>;
   /** Hints for words of other dialects. */
   readonly wordHints: Readonly<Record<string, string | undefined>>;
+  /** Hints for symbols of other dialects, keyed by an unexpected symbol and the character before it: `==`. */
+  readonly symbolHints: Readonly<Record<string, string | undefined>>;
   /** Support for `FOREACH ... DO ... INCASE`. */
   readonly hasForeach: boolean;
   /** Support for NOT before a condition. */
@@ -79,7 +81,15 @@ const RULE_HINTS: Dialect['wordHints'] = {
   HAVING: 'use WHERE',
   LIMIT: 'each event is evaluated separately, so LIMIT has no meaning',
   JOIN: 'a statement evaluates one event at a time; name several topics with commas',
-  UNION: 'create one rule for each statement'
+  UNION: 'create one rule for each statement',
+  IF: 'use CASE WHEN condition THEN a ELSE b END',
+  INCASE: 'INCASE is before FROM: FOREACH list DO fields INCASE condition FROM "a/b"'
+};
+
+const RULE_SYMBOL_HINTS: Dialect['symbolHints'] = {
+  '==': 'equality is a single =',
+  '->': 'use a dot: payload.a',
+  '(*': 'each event is evaluated separately; aggregates such as count(*) are for stream rules'
 };
 
 /**
@@ -93,6 +103,7 @@ export function ruleDialect(matchTopic: (topic: string, filter: string) => boole
     precedence: RULE_PRECEDENCE,
     wordOperators: RULE_WORD_OPERATORS,
     wordHints: RULE_HINTS,
+    symbolHints: RULE_SYMBOL_HINTS,
     hasForeach: true,
     hasNot: true,
     chainsComparisons: false,
@@ -143,6 +154,7 @@ export const STREAM_DIALECT: Dialect = {
     UNION: 'create one rule for each statement',
     OFFSET: 'LIMIT counts from the first row'
   },
+  symbolHints: { '==': 'equality is a single =', '||': 'join strings with concat(a, b)' },
   hasForeach: false,
   hasNot: false,
   chainsComparisons: true,

@@ -112,8 +112,9 @@ export class TokenReader {
   }
 
   #symbolHint(text: string): string | undefined {
-    if (text !== '.' || this.dialect.hasParts) return undefined;
-    return this.lexer.text[this.#previousEnd - 1] === ')' ? HINT_OF_KEYS : HINT_OF_FRACTIONS;
+    const before = this.lexer.text[this.#previousEnd - 1];
+    if (text !== '.' || this.dialect.hasParts) return this.dialect.symbolHints[`${before}${text}`];
+    return before === ')' ? HINT_OF_KEYS : HINT_OF_FRACTIONS;
   }
 
   errorAt(start: number, fault: string, hint?: string): SqlError {

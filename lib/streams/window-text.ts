@@ -11,6 +11,9 @@ const KINDS: ReadonlyMap<string, WindowKind> = new Map([
   ['statewindow', 'state']
 ]);
 
+/** The names of the windows, in lower case. */
+export const WINDOW_NAMES: readonly string[] = [...KINDS.keys()];
+
 /** The permitted numbers of arguments of windows with a unit of time. */
 const COUNTS: Readonly<Partial<Record<WindowKind, readonly number[]>>> = {
   tumbling: [2],

@@ -162,6 +162,11 @@ describe('ctl rules', () => {
       2,
       /^embermq: what follows "--action inspect=" is not JSON: /
     ],
+    [
+      ['rules', 'add', '--sql', SQL, '--action', '{"inspect":{}}'],
+      2,
+      /^embermq: --action: expected NAME or NAME=JSON, with the name of the action before the JSON, got \{"inspect":\{\}\}\n$/
+    ],
     [['rules', 'test', '--sql', SQL, '--ctx', '{'], 2, /^embermq: --ctx is not JSON: /],
     [['rules', 'add', 'a.json', '--ctx', '{}'], 2, /--ctx is not a flag of "ctl rules add \[FILE\]"/],
     [['actions', 'show', 'none'], 1, /^embermq: Action none Not Found\n$/],

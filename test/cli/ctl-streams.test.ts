@@ -172,6 +172,12 @@ describe('embermq ctl stream', () => {
     const missing = await ctl(['stream', 'add', 'x']);
     assert.equal(missing.code, 2);
     assert.match(missing.err, /"ctl stream add ID" needs FILE, or --sql and --action/);
+    const unnamed = await ctl(['stream', 'add', 'x', '--sql', 'SELECT * FROM demo', '--action', '{"log":{}}']);
+    assert.equal(unnamed.code, 2);
+    assert.match(unnamed.err, /--action: expected NAME or NAME=JSON, .*, got \{"log":\{\}\}/);
+    const help = testShell();
+    await runCommand(['ctl', 'help', 'stream', 'add'], help);
+    assert.match(help.out(), /--action NAME\[=JSON\] +a sink, with properties in JSON: mqtt=/);
     const without = testShell();
     await runCommand(['ctl', 'clients'], without);
     assert.match(without.err(), /ctl needs --app/);

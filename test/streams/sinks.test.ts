@@ -47,6 +47,15 @@ describe('The common properties of sinks', () => {
     assert.deepEqual(await sent(single, [{ color: 'red' }]), ['{"wrapper":"w1", "c":"red"}']);
   });
 
+  it('names sendSingle if a template reads a column of the list', async () => {
+    await assert.rejects(
+      sent({ dataTemplate: '{{.color}}' }, ROWS),
+      /can't evaluate field color in type \[\]interface \{\}; the template gets a list of rows unless sendSingle is true$/
+    );
+    const nested = sent({ sendSingle: true, dataTemplate: '{{.list.a}}' }, [{ list: [1] }]);
+    await assert.rejects(nested, /in type \[\]interface \{\}$/);
+  });
+
   it('selects a column, then columns of it, from the output of the template', async () => {
     const row = { tele: { humidity: 80.2, temperature: 31.2, id: 1 }, id: 1 };
     assert.deepEqual(await sent({ fields: ['id', 'x'] }, [row, { x: 2 }]), ['[{"id":1},{"x":2}]']);

@@ -106,9 +106,17 @@ export const ACTION_FLAGS = {
 /** Names of flags of actions. */
 export type ActionFlag = keyof typeof ACTION_FLAGS;
 
+/** The actions of stream rules are sinks. */
+const STREAM_ACTION = {
+  action: { about: 'a sink, with properties in JSON: mqtt={"topic":"a"}; may be repeated', value: 'NAME[=JSON]' }
+};
+
 /** Flags that mean something else for single actions. */
 const SPECIFIC: Readonly<Record<string, { readonly [F in ActionFlag]?: Pick<FlagField, 'about' | 'value'> }>> = {
-  why: { topic: { about: 'the topic name (required)', value: 'TOPIC' } }
+  why: { topic: { about: 'the topic name (required)', value: 'TOPIC' } },
+  'stream add': STREAM_ACTION,
+  'stream change': STREAM_ACTION,
+  'stream validate': STREAM_ACTION
 };
 
 /** A flag as an action has it, for its help. @param action its name */

@@ -89,9 +89,16 @@ function rule(needs: string): Adjustment {
   };
 }
 
+/** The error for an action in the form of REST, which has its name inside of the JSON. */
+function unnamed(text: string): InvalidInput {
+  const expected = 'NAME or NAME=JSON, with the name of the action before the JSON';
+  return new InvalidInput('FLAG_INVALID', 'action', expected, text, `--action: expected ${expected}, got ${text}`);
+}
+
 /** The actions in the flags `--action`: a name, or `NAME={"a":1}` with parameters. Undefined: there are none */
 export function actionsIn(given: unknown, make: (name: string, params: unknown) => Fields): Fields[] | undefined {
   const actions = (given as readonly string[]).map((text) => {
+    if (text.trimStart().startsWith('{')) throw unnamed(text);
     const [, name, , json] = /^([^=]*)(=(.*))?$/s.exec(text) as RegExpExecArray;
     return make(name, json === undefined ? undefined : jsonOf(json, `what follows "--action ${name}="`));
   });

@@ -69,13 +69,38 @@ export function checkConstant<Type extends string, V>(
     }
 }
 
-/** The error for a function that is not defined. @param names of those that are */
+/** Functions by their names in other dialects. Those that a language has are suggested. */
+const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['nvl', ['coalesce']],
+  ['ifnull', ['coalesce']],
+  ['len', ['strlen', 'length']],
+  ['substr', ['substring']],
+  ['substring', ['substr']],
+  ['pow', ['power']],
+  ['mean', ['avg']],
+  ['average', ['avg']],
+  ['tumbling', ['tumblingwindow']],
+  ['hopping', ['hoppingwindow']],
+  ['sliding', ['slidingwindow']],
+  ['session', ['sessionwindow']]
+]);
+
+/**
+ * The error for a function that is not defined.
+ * @param names of those that are
+ * @param remedies hints for functions that a language does not have, by their names in lower case
+ */
 export function unknownFunction(
   { name, start }: Pick<Call, 'name' | 'start'>,
   names: readonly string[],
-  { fault, text }: { readonly fault: string; readonly text: string }
+  { fault, text, remedies }: { readonly fault: string; readonly text: string; readonly remedies: Remedies }
 ): SqlError {
   const lower = name.toLowerCase();
-  const similar = names.includes(lower) ? lower : nearest(name, names);
-  return new SqlError(fault, text, start, similar === undefined ? undefined : `did you mean ${similar}()?`);
+  const meant = [lower, ...(OTHER_NAMES.get(lower) ?? [])].find((each) => names.includes(each));
+  const similar = meant ?? nearest(name, names);
+  const suggestion = similar === undefined ? undefined : `did you mean ${similar}()?`;
+  return new SqlError(fault, text, start, remedies.get(lower) ?? suggestion);
 }
+
+/** Hints for functions of other dialects, by their names in lower case. */
+export type Remedies = ReadonlyMap<string, string>;

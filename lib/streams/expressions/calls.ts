@@ -9,6 +9,7 @@ import {
   type CallRules,
   checkConstant,
   checkCount,
+  type Remedies,
   signature,
   typeAt,
   unknownFunction
@@ -26,8 +27,15 @@ import { textOf } from '../functions/arguments.ts';
 import { weighed } from '../limits.ts';
 import type { Evaluate } from '../values/tuple.ts';
 import { isNull, isNumber, isStruct, type StreamValue } from '../values/values.ts';
+import { WINDOW_NAMES } from '../window-text.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import type { Compile, CompiledExpression, NameScope } from './scope.ts';
+
+const CONDITIONAL = 'use CASE WHEN condition THEN a ELSE b END';
+const REMEDIES: Remedies = new Map([
+  ['if', CONDITIONAL],
+  ['iif', CONDITIONAL]
+]);
 
 /** Compile a call. @throws SqlError for an unknown function, or arguments that it does not accept */
 export function compileCall(node: Call, scope: NameScope, compile: Compile): CompiledExpression {
@@ -38,10 +46,15 @@ export function compileCall(node: Call, scope: NameScope, compile: Compile): Com
   }
   const row = scope.functions.get(name);
   if (row === undefined)
-    throw unknownFunction({ name, start: node.start }, [...scope.functions.keys(), ...PLACE_FUNCTION_NAMES], {
-      fault: `error getting function ${node.name}: not found`,
-      text: scope.text
-    });
+    throw unknownFunction(
+      { name, start: node.start },
+      [...scope.functions.keys(), ...PLACE_FUNCTION_NAMES, ...WINDOW_NAMES],
+      {
+        fault: `error getting function ${node.name}: not found`,
+        text: scope.text,
+        remedies: REMEDIES
+      }
+    );
   checkCall(node, row, scope.text);
   if (row.kind !== 'scalar' && row.kind !== 'context') return { evaluate: scope.special(node, row) };
   return compilePlain(node, row, scope, compile);

@@ -26,7 +26,7 @@ export function makeTransform(properties: CommonProperties, fill: Template | und
   const make = (rows: OutputRows | Fields): Output => {
     let value: unknown = rows;
     if (fill !== undefined) {
-      const text = fill(rows);
+      const text = sendSingle ? fill(rows) : filledFromList(fill, rows);
       value = isObjectNeeded ? decoded(text, select !== undefined) : text;
     }
     return { rows, value: select === undefined || isError(rows) ? value : select(value) };
@@ -41,6 +41,16 @@ export function makeTransform(properties: CommonProperties, fill: Template | und
     if (omitIfEmpty && (rows.length === 0 || (rows.length === 1 && isEmptyRow(rows[0])))) return [];
     return [make(rows)];
   };
+}
+
+/** Fill in a template from the list of rows. A template that reads a column fails, with the remedy. */
+function filledFromList(fill: Template, rows: OutputRows | Fields): string {
+  try {
+    return fill(rows);
+  } catch (error) {
+    if (!(error instanceof StreamFailure) || !error.message.endsWith(' in type []interface {}')) throw error;
+    throw new StreamFailure(`${error.message}; the template gets a list of rows unless sendSingle is true`, error);
+  }
 }
 
 /** The rows that a template's output encodes, if rows are needed. */
