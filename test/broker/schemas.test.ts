@@ -241,6 +241,25 @@ describe('schemas', () => {
     });
   });
 
+  it('refuses a payload that is nested too deeply for its schema with 0x99, without an error of the broker', async () => {
+    const descend = (value: unknown): unknown => (value as { n?: unknown }).n && [descend((value as { n: unknown }).n)];
+    await using kit = await kitWith({
+      json: { type: 'object', properties: { n: { $ref: '#' } } },
+      standard: standard((value) => ({ value: descend(value) }))
+    });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error.message));
+    const client = await kit.connect();
+    const deep = `${'{"n":'.repeat(100_000)}{}${'}'.repeat(100_000)}`;
+    for (const topic of ['json', 'standard']) {
+      const refused = { reasonCode: 0x99, message: /nested too deeply/ };
+      await assert.rejects(client.publish(topic, deep, { qos: 1 }), refused, topic);
+      await assert.rejects(kit.broker.publish(topic, deep), { code: 'SCHEMA_MISMATCH' }, topic);
+      await client.publish(topic, '{"n":{"n":{}}}', { qos: 1 });
+    }
+    assert.deepEqual(errors, []);
+  });
+
   it('checks wills when they are published, and messages of the app', async () => {
     await using kit = await kitWith({ 'w/+': kelvin });
     const { broker } = kit;

@@ -88,6 +88,8 @@ export class SchemaChecks {
   #ask(schema: TopicSchema, { message, client }: Checked): SchemaSuccess | Refused | Promise<SchemaSuccess | Refused> {
     const { announcer, work } = this.#services;
     const failed = (error: unknown): Refused => {
+      if (error instanceof RangeError && schema.decode !== 'bytes' && isDeep(message.payload))
+        return refusedBy(schema.filter, { message: 'the payload is nested too deeply' }, true);
       announcer.failed(error, `the schema of "${schema.filter}"`, client);
       const decider = new Decider('schema', { why: `filter "${schema.filter}": the schema has failed` });
       return { reasonCode: ReasonCode.implementationSpecificError, decider };
@@ -153,6 +155,21 @@ function decoded({ payload }: Message, decode: Decoding): { readonly value?: unk
   } catch {
     return { fault: 'the payload is not JSON' };
   }
+}
+
+/** Levels of brackets that every schema can check; more may exceed the stack. */
+const MAX_SURE_DEPTH = 500;
+const OPENING = new Set(Buffer.from('[{'));
+const CLOSING = new Set(Buffer.from(']}'));
+
+/** Whether a payload has so many levels that its publisher has caused the end of the stack. Brackets in strings count, which only makes this likelier. */
+function isDeep(payload: Buffer): boolean {
+  let depth = 0;
+  for (const byte of payload) {
+    if (OPENING.has(byte) && ++depth > MAX_SURE_DEPTH) return true;
+    if (CLOSING.has(byte)) depth--;
+  }
+  return false;
 }
 
 /** @param isPlain the message of the issue contains no values of the payload */
