@@ -20,7 +20,7 @@ async function hintOf(compile: (sql: string) => Promise<unknown>, sql: string): 
 /** Test the hint of each statement. */
 function check(compile: (sql: string) => Promise<unknown>, cases: Readonly<Record<string, string | undefined>>): void {
   for (const [sql, hint] of Object.entries(cases))
-    it(`is for ${sql}: ${hint ?? 'none'}`, async () => {
+    it(`answers ${sql} with ${hint ?? 'no hint'}`, async () => {
       assert.equal(await hintOf(compile, sql), hint);
     });
 }
