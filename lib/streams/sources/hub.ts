@@ -4,7 +4,7 @@
 // the service stops all of its rules when one of them starts, so that it is opened again.
 
 import { isDeepStrictEqual } from 'node:util';
-import { InvalidInput } from '../../base/errors.ts';
+import { InvalidInput, NotFound } from '../../base/errors.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { LookupTable } from '../operators/operator.ts';
@@ -140,7 +140,7 @@ export class SourceHub {
    */
   check(definition: StreamDefinition, config: SourceSections & Pick<HubPorts, 'formats'>): void {
     const { parseTime } = this.#ports;
-    const type = this.#ports.source(sourceTypeName(definition));
+    const type = this.#typeOf(definition);
     const isLookup = definition.options.KIND?.toLowerCase() === 'lookup';
     const kind = isLookup ? 'lookup' : definition.kind;
     const opens = isLookup ? type.openLookup : type.open;
@@ -163,7 +163,7 @@ export class SourceHub {
   /** The properties as they are given, because those that a type has made of them, such as functions, always differ. */
   #configurationOf(definition: StreamDefinition): unknown {
     const { sections } = this.#ports;
-    const given = givenProperties(this.#ports.source(sourceTypeName(definition)), definition, sections);
+    const given = givenProperties(this.#typeOf(definition), definition, sections);
     return { given, schema: sections.schemaText(definition) };
   }
 
@@ -174,7 +174,7 @@ export class SourceHub {
    *   be used
    */
   async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<LookupTable> {
-    const type = this.#ports.source(sourceTypeName(definition));
+    const type = this.#typeOf(definition);
     if (type.openLookup === undefined) throw unsuited(definition, type, 'lookup');
     const { clock, dataDir, sections } = this.#ports;
     const properties = sourceProperties(type, definition, sections, (text) => this.#ports.warn(text));
@@ -228,10 +228,20 @@ export class SourceHub {
       if (source.definition.name === stream) source.push(values, metadata);
   }
 
+  /** @throws NotFound SOURCE_NOT_FOUND, with the name of the stream or the table */
+  #typeOf(definition: StreamDefinition): SourceType {
+    try {
+      return this.#ports.source(sourceTypeName(definition));
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+      throw new NotFound(error.code, `${definition.kind} ${definition.name}: ${error.message}`);
+    }
+  }
+
   /** @param ready called before the source is opened, which may produce rows immediately */
   #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
     const { parseTime, sections } = this.#ports;
-    const type = this.#ports.source(sourceTypeName(definition));
+    const type = this.#typeOf(definition);
     if (type.open === undefined || type.for?.includes(definition.kind) === false)
       throw unsuited(definition, type, definition.kind);
     const settings = new StreamSettings(definition, type, parseTime, this.#ports.formats());
