@@ -162,7 +162,7 @@ const MAX_SURE_DEPTH = 500;
 const OPENING = new Set(Buffer.from('[{'));
 const CLOSING = new Set(Buffer.from(']}'));
 
-/** Whether a payload has so many levels that its publisher has caused the end of the stack. Brackets in strings count, which only makes this likelier. */
+/** True if a payload has so many levels that its publisher has caused the end of the stack. Brackets in strings count, too. */
 function isDeep(payload: Buffer): boolean {
   let depth = 0;
   for (const byte of payload) {
