@@ -499,9 +499,11 @@ export const CAUSES = {
     ({ until, endedAt, detail }) =>
       /\bwaiting for (its|next) schedule\b/.test(`${detail}`)
         ? 'Publish the message while the rule runs, or change the schedule of the rule.'
-        : (until ?? endedAt) === undefined
-          ? undefined
-          : 'The rule runs again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
+        : detail === 'no rule has this id'
+          ? 'Correct the id: `embermq ctl rules list` and `embermq ctl stream list` show those that exist.'
+          : (until ?? endedAt) === undefined
+            ? undefined
+            : 'The rule runs again: publish the message again, and look up the change in the audit log (`embermq ctl audit`).'
   ),
   from_unmatched: row(
     'derived',

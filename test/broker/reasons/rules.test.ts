@@ -57,6 +57,7 @@ describe('The causes in a rule', () => {
     assert.deepEqual(codesOf(await causesOf(broker, 'off')), ['rule_stopped recorded']);
     const [none] = await causesOf(broker, 'none');
     assert.equal(none.text, 'Rule "none" is not running: no rule has this id.');
+    assert.match(none.remedy, /^Correct the id: `embermq ctl rules list` and `embermq ctl stream list` /);
   });
 
   it('records errors of a rule over streams: a payload, a function and a target', async () => {
