@@ -48,12 +48,14 @@ export class Logins {
 
   /**
    * The sender of a request; undefined: it may have credentials.
-   * @throws Fault unauthorized: the page has sent it without a login
+   * @throws Fault unauthorized: there is no login, and the page has sent it, or the host app alone logs people in
    */
   async identify(call: Call, mount: string): Promise<Caller | undefined> {
     const { caller } = await this.#find(call, mount);
     if (caller !== undefined) return caller;
-    if (isOfPage(call) && call.header('authorization') === undefined) throw notLoggedIn();
+    if (call.header('authorization') !== undefined) return undefined;
+    const hasOnlyHost = this.isOfHost && this.#broker.users.size === 0;
+    if (isOfPage(call) || hasOnlyHost) throw notLoggedIn();
     return undefined;
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DashboardLogin } from 'embermq/dashboard';
+import { createBroker } from 'embermq';
+import { type DashboardLogin, dashboard } from 'embermq/dashboard';
 import { Sessions } from '../../adapters/dashboard/sessions.ts';
 import type { Caller } from '../../adapters/rest/index.ts';
 import { startConsole } from '../support/dashboard.ts';
@@ -192,6 +193,21 @@ describe('The logins of a host app', () => {
       entries.map(({ caller }) => caller.id),
       ['root', 'eve']
     );
+  });
+
+  it('asks a program for a login of the app if the broker has no users', async () => {
+    const broker = createBroker();
+    await broker.start();
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => void errors.push(error.message));
+    const { fetch } = dashboard(broker, { prefix: '/console', login: () => undefined });
+    const answer = await fetch(new Request('http://localhost/console/api/clients'));
+    const { message } = (await answer.json()) as { message: string };
+    assert.deepEqual(
+      [answer.status, message, errors],
+      [401, 'there is no login, or its session has ended: log in', []]
+    );
+    await broker.stop();
   });
 
   it('ends the session when the app no longer names the person', async () => {
