@@ -62,6 +62,7 @@ const SOUND: Partial<Machine> = {
   platform: 'linux',
   nodeVersion: '24.11.0',
   isClockSynchronized: async () => true,
+  connectionFailure: async () => undefined,
   fileSystem: async () => ({ type: 0xef53, bytes: 2e11, freeBytes: 1e11, files: 1e7, freeFiles: 1e6 }),
   memoryBytes: 8e9,
   heapBytes: 2e9
@@ -754,6 +755,38 @@ describe('doctor with a configuration that has a fault', () => {
       await only('certificates', 'fault', /ENOENT/, remedy, args(newPath(), key));
     }
   );
+
+  it('reports servers of the config file that cannot be reached', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const closed = await freePort();
+    const content = {
+      bridges: [
+        { name: 'a', url: `mqtt://127.0.0.1:${port}`, out: [{ filter: 'a' }] },
+        { name: 'b', url: { fromEnv: 'UPSTREAM' }, out: [{ filter: 'b' }] }
+      ],
+      auth: [{ kind: 'http', authenticate: { url: `http://127.0.0.1:${closed}/users` } }]
+    };
+    try {
+      const { code, lines } = await examined(['--config', 'c.json'], {
+        files: { 'c.json': JSON.stringify(content) },
+        env: { UPSTREAM: `mqtt://127.0.0.1:${closed}` },
+        machine: { connectionFailure: thisMachine.connectionFailure }
+      });
+      assert.deepEqual(
+        lines.filter(({ id }) => id === 'servers').map(({ level, text }) => `${level} ${text}`),
+        [
+          `warning auth[0].authenticate.url: 127.0.0.1:${closed} cannot be reached: ECONNREFUSED`,
+          `ok bridges[0].url: 127.0.0.1:${port} accepts connections`,
+          `warning bridges[1].url: 127.0.0.1:${closed} cannot be reached: ECONNREFUSED`
+        ]
+      );
+      assert.equal(code, 1);
+    } finally {
+      server.close();
+    }
+  });
 
   it('says that memory alone is lost at a stop, and refuses flags that do not exist', async () => {
     await only('folder', 'warning', /lost when the broker stops/, /--data-dir DIR/, ['--memory']);

@@ -10,6 +10,7 @@ import { FOLDER_CHECKS } from './folder-checks.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { MACHINE_CHECKS } from './machine-checks.ts';
 import { PORT_CHECKS } from './port-checks.ts';
+import { SERVER_CHECKS } from './server-checks.ts';
 
 /** The flags of the command, beside those of `serve`. */
 export const DOCTOR_FLAGS = {
@@ -21,6 +22,7 @@ export const CHECKS: readonly Check[] = [
   ...CONFIGURATION_CHECKS.filter(({ id }) => /^config|^packages/.test(id)),
   ...FOLDER_CHECKS,
   ...PORT_CHECKS,
+  ...SERVER_CHECKS,
   ...MACHINE_CHECKS,
   ...CONFIGURATION_CHECKS.filter(({ id }) => !/^config|^packages/.test(id))
 ];
@@ -45,8 +47,8 @@ export const doctor: Command = {
   }),
   help: () => `usage: embermq doctor [DIR] [flags]
 
-Examines the data folder DIR (default ./data, or --data-dir), the configuration, ports, versions, the clock, limits and who can connect, and
-prints a line for each check, with a remedy if something is wrong. Give it the flags, the environment and the config file that serve gets,
+Examines the data folder DIR (default ./data, or --data-dir), the configuration, ports, servers, versions, the clock, limits and who can connect,
+and prints a line for each check, with a remedy if something is wrong. Give it the flags, the environment and the config file that serve gets,
 and run it as the user of the broker. The broker may run or not; nothing is changed.
 
 The exit code is 0 if all is well, 1 after warnings, and 2 after faults, or if the command line is invalid.

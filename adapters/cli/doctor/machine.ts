@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readdir, readFile, readlink, statfs } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { availableParallelism, totalmem, userInfo } from 'node:os';
 import { promisify } from 'node:util';
 import { getHeapStatistics } from 'node:v8';
@@ -40,10 +42,14 @@ export interface Machine {
   isClockSynchronized(): Promise<boolean | undefined>;
   /** Find the process that listens on a TCP port; undefined if that is unknown. */
   listenerOf(port: number): Promise<number | undefined>;
+  /** Open a connection and close it. Resolves with the reason if that is not possible. */
+  connectionFailure(host: string, port: number): Promise<string | undefined>;
 }
 
 /** The maximum time of another program. */
 const PROGRAM_MS = 3_000;
+/** The maximum time to open a connection. */
+const CONNECT_MS = 3_000;
 
 /** This machine. */
 export const thisMachine: Machine = {
@@ -87,6 +93,19 @@ export const thisMachine: Machine = {
         if (inodes.has(await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => ''))) return Number(pid);
     }
     return undefined;
+  },
+  async connectionFailure(host, port) {
+    const socket = connect({ host, port });
+    try {
+      await once(socket, 'connect', { signal: AbortSignal.timeout(CONNECT_MS) });
+      return undefined;
+    } catch (error) {
+      const { code, name } = error as NodeJS.ErrnoException;
+      return name === 'AbortError' ? `no answer within ${CONNECT_MS / 1_000} seconds` : (code ?? name);
+    } finally {
+      socket.on('error', () => {}); // of an attempt that was given up
+      socket.destroy();
+    }
   }
 };
 
