@@ -360,6 +360,16 @@ verb read a
     );
     assert.equal(result.config.aclNomatch, 'deny');
     assert.equal(result.config.aclFile, join(result.folder, 'embermq.acl.json'));
+    const named = await imported({
+      ...files,
+      'mosquitto.conf': `${LISTENER}acl_file DIR/acl\nallow_anonymous false\n`
+    });
+    assert.deepEqual(named.refused[0], {
+      file: join(named.folder, 'acl'),
+      line: 1,
+      text: 'topic read public/#',
+      reason: 'is for clients without a user name, of which none can connect'
+    });
     const missing = await imported({ 'mosquitto.conf': `${LISTENER}acl_file DIR/none\n` });
     assert.match(listed(missing)[0], /acl_file .*ENOENT/);
     assert.equal(missing.config.aclNomatch, 'deny', 'nothing is allowed rather than everything');
@@ -776,7 +786,9 @@ describe('the command import', () => {
       shell.out(),
       `${path}:3: log_dest syslog\n  not taken over: has no effect: the log goes to standard error\nadded: sessionExpiryInterval: "infinity": mosquitto keeps sessions of MQTT 3 for ever; the default here is two hours\n`
     );
-    assert.match(shell.err(), /e\.json was written; 1 line was not taken over\. Check it: embermq doctor --config /);
+    const end = shell.err();
+    assert.match(end, /e\.json was written; 1 line was not taken over\. Check it: embermq doctor --config /);
+    assert.match(end, /Relative paths in it apply in this folder/);
   });
 
   it('refuses a missing file, two files, and a broker that it does not know', async () => {

@@ -222,6 +222,7 @@ const checkLeftovers = ofFolder(async (folder, subject) => {
 async function checkSpace({ folder, machine }: Subject): Promise<Finding[]> {
   if (folder === undefined) return [];
   const { bytes, freeBytes, files, freeFiles } = await machine.fileSystem(await existing(folder));
+  if (bytes === 0) return []; // of the system, such as /proc
   const findings: Finding[] = [];
   const free = `${sized(freeBytes)} of ${sized(bytes)} are free`;
   if (freeBytes === 0) findings.push(fault('the disk is full'));

@@ -82,7 +82,8 @@ ${describeFlags(IMPORT_FLAGS)}`,
     const count = draft.refused.length;
     log(
       shell,
-      `${out} was written; ${count === 1 ? '1 line was' : `${count} lines were`} not taken over. Check it: embermq doctor --config ${out}`
+      `${out} was written; ${count === 1 ? '1 line was' : `${count} lines were`} not taken over. Check it: embermq doctor --config ${out}. ` +
+        'Relative paths in it apply in this folder: run the broker in it, or make them absolute'
     );
     return isUsable ? 0 : 1;
   }

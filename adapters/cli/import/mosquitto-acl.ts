@@ -44,6 +44,8 @@ export function rulesOfMosquitto(lines: readonly SourceLine[], clients: Clients,
     }
     const one = readLine(line, user);
     if (typeof one === 'string') draft.refuse(line, one);
+    else if (user === undefined && !one.isPattern && !clients.admitsAnonymous)
+      draft.refuse(line, 'is for clients without a user name, of which none can connect');
     else read.push(one);
   }
   return ruleList(read, clients);
