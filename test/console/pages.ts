@@ -293,7 +293,7 @@ describeConsole('The pages of the console', (served) => {
     const { page } = tab;
     await page.getByRole('link', { name: 'meter-1' }).waitFor();
     await page.context().clearCookies();
-    await page.getByRole('button', { name: 'Load again' }).dispatchEvent('click'); // the page may have noticed by itself, and cover the button
+    await page.getByRole('button', { name: 'Load again' }).dispatchEvent('click'); // if the page has noticed before, its dialog covers the button
     const dialog = page.getByRole('dialog', { name: 'The session has ended' });
     await dialog.waitFor();
     assert.equal(await dialog.getByRole('heading').count(), 1);
